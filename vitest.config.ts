@@ -1,0 +1,47 @@
+// The test runner: three groups, so that what needs the whole machine runs one file at a time.
+import { availableParallelism } from 'node:os'
+import { defineConfig } from 'vitest/config'
+
+const conditions = ['svc-source', 'node', 'import', 'module', 'default']
+const exclude = ['**/node_modules/**', '**/dist/**', '**/build/**', '.cache/**']
+
+const shared = {
+  environment: 'node',
+  pool: 'forks' as const,
+  execArgv: ['--conditions=svc-source', '--no-node-snapshot', '--disable-warning=ExperimentalWarning'],
+  testTimeout: 20_000,
+  hookTimeout: 30_000,
+  teardownTimeout: 20_000,
+  exclude,
+}
+
+/** One group of test files with the limits that fit it. */
+const group = (name: string, include: string[], extra: object = {}) => ({
+  resolve: { conditions },
+  ssr: { resolve: { conditions } },
+  test: { ...shared, name, include, ...extra },
+})
+
+// These start hosts, X servers and encoders on fixed ports and displays; side by side they would starve each other.
+const whole = ['test/e2e/**/*.test.ts', 'test/chaos/**/*.test.ts', 'test/conformance/**/*.test.ts']
+const alone = { fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 }
+
+export default defineConfig({
+  test: {
+    maxWorkers: Math.max(2, Math.min(4, availableParallelism())),
+    passWithNoTests: false,
+    reporters: ['default', './setup/tally-reporter.mjs'],
+    projects: [
+      group(
+        'parts',
+        ['test/**/*.test.ts', 'extensions/**/*.test.ts', 'sdk/**/*.test.ts', 'examples/**/*.test.ts'],
+        {
+          exclude: [...exclude, ...whole],
+          sequence: { groupOrder: 0 },
+        },
+      ),
+      group('native', ['native/**/*.test.ts'], { testTimeout: 60_000, sequence: { groupOrder: 1 } }),
+      group('whole', whole, { ...alone, sequence: { groupOrder: 2 } }),
+    ],
+  },
+})
