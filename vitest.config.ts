@@ -30,7 +30,7 @@ export default defineConfig({
   test: {
     maxWorkers: Math.max(2, Math.min(4, availableParallelism())),
     passWithNoTests: false,
-    reporters: ['default', './setup/tally-reporter.mjs'],
+    reporters: ['default', ...(process.env['SVC_TALLY'] ? ['./setup/tally-reporter.mjs'] : [])],
     projects: [
       group(
         'parts',

@@ -9,12 +9,24 @@ shift
 node24=node_modules/.bin/node
 flags='--conditions=svc-source --no-node-snapshot --disable-warning=ExperimentalWarning'
 
-# The set-up itself runs on whatever Node started npm; the checkout's own may not be there yet.
-setup() { "${npm_node_execpath:-node}" setup/setup.mjs "$1"; }
+# The set-up itself runs on whatever Node started npm; the checkout's own may not be there yet. The kernel's
+# file lock (on this folder, so that nothing need be writable) keeps two set-ups apart and goes with its holder.
+setup() {
+  (
+    flock -n 9 || {
+      echo 'svc-host set-up: another set-up is under way here; waiting for it to end' >&2
+      flock 9
+    }
+    SVC_SETUP_LOCK_FD=9 exec "${npm_node_execpath:-node}" setup/setup.mjs "$1"
+  ) 9<setup
+}
 
 # The product's own commands print nothing but their own output, so they only look whether set-up has been done.
 ready() {
-  [ -x "$node24" ] || { echo 'svc-host: not set up yet; run "npm start" or "npm test" once first' >&2; exit 1; }
+  [ -x "$node24" ] || {
+    echo 'svc-host: this checkout is not set up yet; run "npm start" or "npm test" once' >&2
+    exit 1
+  }
 }
 
 case $verb in
@@ -22,7 +34,7 @@ case $verb in
   svc-host) ready; exec "$node24" $flags kernel/main.ts "$@" ;;
   viewer) ready; exec "$node24" $flags examples/viewer/main.ts "$@" ;;
   test) setup test; exec "$node24" $flags node_modules/vitest/vitest.mjs run "$@" ;;
-  check) setup modules; exec "$node24" $flags setup/check.mjs "$@" ;;
+  check) setup test; exec "$node24" $flags setup/check.mjs "$@" ;;
   bench) setup bench; exec "$node24" $flags test/bench/main.ts "$@" ;;
   soak) setup test; exec "$node24" $flags test/soak/main.ts "$@" ;;
   build) setup modules; exec "$node24" setup/build.mjs "$@" ;;

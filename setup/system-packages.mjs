@@ -1,0 +1,82 @@
+// The Debian packages that the host, the tests and the benchmarks need: each part names its own, this installs them.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { ask, asRoot, run, SetupError, say } from './step.mjs'
+
+/**
+ * @param {string} path
+ * @returns {any}
+ */
+const readJson = path => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : {})
+
+/**
+ * Names wanted at these levels: `system.debian` of every built-in's manifest, native/system.json, test/system.json.
+ * @param {readonly string[]} levels
+ */
+function wanted(levels) {
+  const names = new Set(readJson('native/system.json').debian)
+  for (const folder of existsSync('extensions') ? readdirSync('extensions') : []) {
+    for (const name of readJson(`extensions/${folder}/extension.json`).system?.debian ?? []) names.add(name)
+  }
+  const { debian = {} } = readJson('test/system.json')
+  for (const level of levels) for (const name of debian[level] ?? []) names.add(name)
+  return [...names].sort()
+}
+
+/**
+ * @param {readonly string[]} names
+ * @returns {string[] | undefined} those not fully installed; undefined where there is no dpkg
+ */
+function missingOf(names) {
+  if (names.length === 0) return []
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: dpkg-query's own placeholders
+  const answer = ask('dpkg-query', ['-W', '-f=${Package} ${db:Status-Status}\n', ...names])
+  if (!answer) return undefined
+  const installed = new Set()
+  for (const line of answer.stdout.split('\n')) {
+    const [name, status] = line.split(' ')
+    if (status === 'installed') installed.add(name)
+  }
+  return names.filter(name => !installed.has(name))
+}
+
+/** @param {readonly string[]} levels */
+export function installSystemPackages(levels) {
+  const names = wanted(levels)
+  const missing = missingOf(names)
+  if (missing === undefined)
+    return say(`not a Debian system; this needs what Debian calls ${names.join(' ')}`)
+  if (missing.length === 0) return
+
+  const apt = ['apt-get', '-y', '-o', 'DPkg::Lock::Timeout=300', '-o', 'Dpkg::Use-Pty=0', '-q']
+  const install = ['install', '--no-install-recommends', ...missing]
+  const root = asRoot()
+  if (!root) {
+    throw new SetupError(
+      `${missing.length} system packages are missing, and this is neither root nor allowed to use sudo.\n` +
+        `Ask an administrator to run this, then run the same command again:\n\n` +
+        `  apt-get update && apt-get install -y --no-install-recommends ${missing.join(' ')}\n`,
+    )
+  }
+  /** @param {readonly string[]} command */
+  const rooted = command => {
+    const [first = '', ...rest] = [...root, 'env', 'DEBIAN_FRONTEND=noninteractive', ...command]
+    return run(first, rest)
+  }
+
+  // A dpkg that was interrupted (a set-up stopped half way) leaves numbered files here and refuses all else.
+  if (existsSync('/var/lib/dpkg/updates') && readdirSync('/var/lib/dpkg/updates').length > 0) {
+    say('finishing a package installation that was interrupted: dpkg --configure -a')
+    rooted(['dpkg', '--configure', '-a'])
+  }
+  say(`installing ${missing.length} system packages: ${missing.join(' ')}`)
+  const listed =
+    existsSync('/var/lib/apt/lists') && readdirSync('/var/lib/apt/lists').some(f => /_Packages/.test(f))
+  if (listed && rooted([...apt, ...install])) return
+  // No package lists yet, or old ones that name files no longer there; or packages left half configured.
+  say('fetching the package lists: apt-get update')
+  rooted([...apt, 'update'])
+  rooted(['dpkg', '--configure', '-a'])
+  if (!rooted([...apt, ...install])) {
+    throw new SetupError(`apt-get could not install ${missing.join(' ')}; what it says above is why`)
+  }
+}
