@@ -1,0 +1,22 @@
+// Commands that an extension adds to the `svc-host` command line.
+import type { ApiClient } from './client/index.ts'
+
+export interface CommandContext {
+  /** Arguments after the command's name. */
+  readonly argv: readonly string[]
+  readonly out: NodeJS.WritableStream
+  readonly err: NodeJS.WritableStream
+  /** The config folder. */
+  readonly configDir: string
+  readonly version: string
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal
+  /** Opens the running host's API over loopback with the admin token, certificate pinned. */
+  connect(): Promise<ApiClient>
+}
+
+/** A command's module default-exports this; `run` returns the exit code. */
+export interface Command {
+  run(context: CommandContext): Promise<number>
+}
+export const defineCommand = (command: Command): Command => command

@@ -1,0 +1,87 @@
+// Services that the kernel itself offers, and those that it asks for, as ordinary tokens.
+import type { EventRecord } from './event.ts'
+import type { Route } from './route.ts'
+import { token } from './service.ts'
+
+/** All events of the host: the ring and what comes after it. */
+export interface EventBus {
+  /** Newest sequence number; 0 before the first event. */
+  newest(): number
+  /** Events after `seq` that the ring still holds, oldest first; `dropped`: some after `seq` were evicted. */
+  replay(seq: number): { events: readonly EventRecord[]; dropped: boolean }
+  /** Calls `listener` for each later event, in order; returns the way to stop it. */
+  subscribe(listener: (event: EventRecord) => void): () => void
+}
+export const EventBus = token<EventBus>('kernel.bus', '1.0.0')
+
+/** The live routes with their owners. */
+export interface ApiRoutes {
+  list(): readonly { readonly owner: string; readonly route: Route }[]
+  /** The OpenAPI 3.1 document of the live routes. */
+  document(): object
+}
+export const ApiRoutes = token<ApiRoutes>('kernel.routes', '1.0.0')
+
+/** One extension as `GET /extensions` shows it (wire-decisions, "Extensions"). */
+export interface ExtensionRecord {
+  readonly id: string
+  readonly title: string
+  readonly version: string
+  readonly realm: 'kernel' | 'isolate' | 'process'
+  readonly builtin: boolean
+  readonly enabled: boolean
+  readonly state: 'off' | 'waiting' | 'starting' | 'on' | 'stopping' | 'failed' | 'quarantined'
+  readonly why: string | null
+  readonly provides: readonly string[]
+  readonly requires: readonly string[]
+  readonly effects: readonly string[]
+  readonly errors: number
+}
+export interface Extensions {
+  list(): readonly ExtensionRecord[]
+  /** Switches one on or off, stores the choice and resolves when the change is done. */
+  enable(id: string, enabled: boolean): Promise<ExtensionRecord>
+}
+export const Extensions = token<Extensions>('kernel.extensions', '1.0.0')
+
+/** The host's TLS identity: one self-signed certificate for the API and the native plane. */
+export interface HostIdentity {
+  readonly certificatePem: string
+  readonly privateKeyPem: string
+  /** SHA-256 of the certificate's DER, 64 lowercase hex characters. */
+  readonly fingerprint: string
+}
+export const CertificateIdentity = token<HostIdentity>('kernel.identity', '1.0.0')
+
+/** Facts about this process. */
+export interface HostInfo {
+  readonly version: string
+  readonly configDir: string
+  /** Port of the management API. */
+  readonly mgmtPort: number
+  /** Epoch of `performance.now`-like uptime: Unix milliseconds of the start. */
+  readonly startedUnixMs: number
+}
+export const HostInfo = token<HostInfo>('kernel.host', '1.0.0')
+
+/** A paired device as the lanes see it. */
+export interface Device {
+  readonly fingerprint: string
+  /** Bits of wire-decisions "Grants". */
+  readonly grants: number
+}
+/** Who is paired; with no provider the device lane admits nobody. */
+export interface DeviceRegistry {
+  /** The device with this certificate fingerprint, if it is paired and its access is not over. */
+  byFingerprint(fingerprint: string): Promise<Device | undefined>
+  /** The device behind a device token, likewise. */
+  byToken(token: string): Promise<Device | undefined>
+}
+export const DeviceRegistry = token<DeviceRegistry>('device.registry', '1.0.0')
+
+/** Whose plugin token a bearer is; with no provider the plugin lane admits nobody. */
+export interface PluginTokens {
+  /** `{ id: null }`: the runner's token; `{ id }`: that plugin's own; undefined: neither. Compares in constant time. */
+  resolve(bearer: string): Promise<{ id: string | null } | undefined>
+}
+export const PluginTokens = token<PluginTokens>('plugin.tokens', '1.0.0')
