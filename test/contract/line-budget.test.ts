@@ -1,0 +1,36 @@
+// Line budgets. Reason: a file that can be read in one sitting is read. Exception: none; a limit is raised only in a
+// change that says why. Blanks and comments count.
+import { expect, test } from 'vitest'
+import { isTest, linesOf, readSources, type Source } from './sources.ts'
+
+const kernel = readSources('kernel').filter(({ path }) => !isTest(path))
+const realms = kernel.filter(({ path }) => path.startsWith('kernel/realms/'))
+const core = kernel.filter(source => !realms.includes(source))
+const extensions = readSources('extensions').filter(({ path }) => !isTest(path))
+const authorApi = readSources('sdk').filter(({ path }) => /^sdk\/[^/]+\.ts$/.test(path) && !isTest(path))
+
+const total = (sources: readonly Source[]): number =>
+  sources.reduce((sum, source) => sum + linesOf(source), 0)
+const over = (sources: readonly Source[], limit: number): string[] =>
+  sources.filter(s => linesOf(s) > limit).map(s => `${s.path}: ${linesOf(s)} lines, ${limit} allowed`)
+
+test('the kernel fits its budget', () => {
+  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(2000)
+  expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(700)
+  expect(over(kernel, 250)).toEqual([])
+})
+
+test('the author API fits its budget', () => {
+  expect(authorApi.length).toBeGreaterThan(3)
+  expect(total(authorApi), authorApi.map(s => `${s.path} ${linesOf(s)}`).join(', ')).toBeLessThanOrEqual(300)
+})
+
+test('no file of an extension is over 300 lines', () => {
+  expect(over(extensions, 300)).toEqual([])
+})
+
+test('every file opens with a sentence on what it is for', () => {
+  const everything = readSources('kernel', 'sdk', 'extensions', 'native', 'examples', 'test', 'setup')
+  const mute = everything.filter(({ text }) => !/^(#!.*\n)?(\/\/ |\/\*\*? ?\n?)\S*/.test(text))
+  expect(mute.map(({ path }) => path)).toEqual([])
+})
