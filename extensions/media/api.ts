@@ -1,0 +1,101 @@
+// The media engine as a service: planes open pipelines on it by plain data, and share captures without knowing it.
+import { token } from 'svc-host/sdk'
+
+/** Where pictures come from and input goes: plain data, the same value for everyone who shares a display. */
+export type PictureSource =
+  | { readonly kind: 'x11'; readonly display: string; readonly xauthority: string }
+  | { readonly kind: 'test' }
+
+export interface Mode {
+  /** Even, 64..7680. */
+  readonly width: number
+  /** Even, 64..4320. */
+  readonly height: number
+  /** 1..240. */
+  readonly hz: number
+}
+
+/** Why a pipeline came to its end. */
+export type PipelineEnded = 'stopped' | 'source-lost' | 'encoder-failed' | 'peer-gone' | 'peer-bye'
+
+/** Media keys of one session and epoch, 28 bytes each (PROTOCOL.md of the native plane, section 3). */
+export interface PipelineKeys {
+  readonly videoOut: Uint8Array
+  readonly audioOut: Uint8Array
+  readonly pathOut: Uint8Array
+  readonly inputIn: Uint8Array
+  readonly pathIn: Uint8Array
+}
+
+export interface PipelineConfig {
+  /** Session id on the wire: 16 lowercase hex characters. */
+  readonly id: string
+  readonly epoch: number
+  readonly generation: number
+  readonly keys: PipelineKeys
+  readonly picture: PictureSource
+  readonly mode: Mode
+  /** A value of `codecs()`. */
+  readonly codec: string
+  readonly bitrateKbps: number
+  /** Bits of wire-decisions "Grants", enforced by the engine on each input event. */
+  readonly grants: number
+  /** Whole UDP payload, 1200..1452. */
+  readonly maxDatagramBytes: number
+  /** 1000..120000. */
+  readonly idleTimeoutMs: number
+}
+
+/** One session's pipeline. */
+export interface Pipeline {
+  /** Never rejects. */
+  readonly ended: Promise<PipelineEnded>
+  /** Milliseconds from open to the first video packet; never rejects, never resolves when there was none. */
+  readonly streaming: Promise<number>
+  requestKeyframe(): void
+  setGrants(mask: number): void
+  setBitrate(kbps: number): void
+  resize(picture: PictureSource, mode: Mode, generation: number): Promise<void>
+  /** Counters since the previous call and latencies over the same span; every caller shares one span. */
+  sample(): PipelineSample
+  close(): Promise<void>
+}
+
+/** The sample that statistics use (wire-decisions, "Stats sample and recording"), as the engine gives it. */
+export interface PipelineSample {
+  readonly span_ms: number
+  readonly stages: readonly { readonly name: string; readonly p50_us: number; readonly p99_us: number }[]
+  readonly frames_new: number
+  readonly frames_repeated: number
+  readonly frames_dropped: number
+  readonly packets_sent: number
+  readonly wire_bytes: number
+  readonly payload_bytes: number
+  readonly parity_packets: number
+  readonly send_dropped: number
+  readonly bitrate_kbps: number
+  readonly packets_lost?: number
+  readonly fec_recovered?: number
+  readonly frames_lost?: number
+  readonly rtt_us?: number
+  readonly host_p50_us: number
+  readonly host_p99_us: number
+  readonly input_events: number
+  readonly input_dropped: number
+}
+
+/** The UDP side of one plane. */
+export interface MediaPlane {
+  readonly port: number
+  open(config: PipelineConfig): Promise<Pipeline>
+  stats(): { readonly received: number; readonly rejected: number }
+  close(): Promise<void>
+}
+
+export interface MediaEngine {
+  /** Codecs that can be encoded now, in the order of wire-decisions. */
+  codecs(): Promise<readonly string[]>
+  /** Opens a plane's socket on `address` (`::` is dual stack) and `port` (0 chooses one). */
+  openPlane(config: { address: string; port: number }): Promise<MediaPlane>
+}
+export const MediaEngine = token<MediaEngine>('media.engine', '1.0.0')
