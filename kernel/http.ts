@@ -1,0 +1,224 @@
+// The front: publishes the live routes as generations behind one listener, and knows what each owner has open.
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { isIP } from 'node:net'
+import { hostname } from 'node:os'
+import type { Duplex } from 'node:stream'
+import type { TLSSocket } from 'node:tls'
+import { type DeviceRegistry, HttpError, type HostIdentity, type PluginTokens, type Route } from '../sdk/index.ts'
+import { Generation } from './generation.ts'
+import { authorize, type Peer } from './lanes.ts'
+import { type BindAddress, type Listener, openListener } from './listener.ts'
+import { schemasOf } from './openapi.ts'
+import { Tally } from './tally.ts'
+
+/** A route with the extension it belongs to. */
+export interface OwnedRoute {
+  readonly owner: string
+  readonly route: Route
+  /** Aborted when the owner stops. */
+  readonly signal: AbortSignal
+  /** Runs owner code so that what it does, later too, is laid at the owner's door. */
+  run<T>(fn: () => T): T
+}
+
+export interface FrontOptions {
+  readonly bind: BindAddress
+  readonly identity: HostIdentity
+  readonly adminToken: string
+  /** The services behind the device and the plugin lane, looked up on each call; none: that lane admits nobody. */
+  readonly devices?: () => DeviceRegistry | undefined
+  readonly plugins?: () => PluginTokens | undefined
+  /** Names of this machine besides its host name, and origins of browsers that may call from elsewhere. */
+  readonly names?: readonly string[]
+  readonly origins?: readonly string[]
+  /** Told of each mistake of an owner: a throw that is no declared refusal, or an answer that does not fit. */
+  report(owner: string, during: string, error: unknown): void
+}
+
+/** An owner whose routes could not be published, with the reason. */
+export interface LeftOut {
+  readonly owner: string
+  readonly error: Error
+}
+
+export interface Front {
+  /** Makes exactly these routes live, all or nothing per owner; resolves to the owners left out. */
+  publish(routes: readonly OwnedRoute[]): Promise<LeftOut[]>
+  /** Waits until nothing of this owner is open; cuts the rest after `graceMs`. */
+  drain(owner: string, graceMs: number): Promise<void>
+  routes(): readonly OwnedRoute[]
+  /** Opens the sockets; rejects with a sentence that names the address. */
+  listen(): Promise<void>
+  /** Stops accepting, lets open answers finish for `graceMs` (default 1000), then cuts them. */
+  close(graceMs?: number): Promise<void>
+  /** Port of the API; 0 before `listen`. */
+  readonly port: number
+}
+
+/** Takes `Host` headers that name this machine: an address, localhost, its name or its `.local` name. */
+const hostCheck = (names: readonly string[]): ((host: string) => boolean) => {
+  const own = new Set(['localhost', ...names, hostname()].flatMap(n => [n.toLowerCase(), `${n.toLowerCase()}.local`]))
+  return host => {
+    const name = host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1').toLowerCase()
+    return isIP(name) !== 0 || own.has(name)
+  }
+}
+
+export function createFront(options: FrontOptions): Front {
+  const owners = new Map<string, Tally>()
+  const everything = new Tally()
+  const ownHost = hostCheck(options.names ?? [])
+  const onSocket = new WeakMap<Duplex, Set<() => void>>()
+  let live: Generation | undefined
+  let published: readonly OwnedRoute[] = []
+  let listener: Listener | undefined
+  let queue: Promise<unknown> = Promise.resolve()
+
+  /** Counts an exchange in each tally until its response or its socket has closed, whichever is first. */
+  const hold = (socket: Duplex, response: ServerResponse | undefined, tallies: readonly Tally[]): void => {
+    const releases = tallies.map(tally => tally.add(() => socket.destroy()))
+    let all = onSocket.get(socket)
+    if (!all) {
+      all = new Set()
+      onSocket.set(socket, all)
+      socket.once('close', () => {
+        for (const release of [...all!]) release()
+      })
+    }
+    const release = (): void => {
+      all.delete(release)
+      for (const each of releases) each()
+    }
+    all.add(release)
+    response?.once('close', release)
+    if (socket.destroyed) release()
+  }
+
+  const gate = {
+    report: options.report,
+    hold: (owner: string, request: IncomingMessage, response?: ServerResponse): void => {
+      let tally = owners.get(owner)
+      if (!tally) owners.set(owner, (tally = new Tally()))
+      hold(request.socket, response, [tally])
+    },
+    authorize: (request: IncomingMessage, route: Route, params: Record<string, string>) => {
+      const { host, origin, authorization } = request.headers
+      if (host !== undefined && !ownHost(host))
+        throw new HttpError(421, 'this host goes by its address, localhost or its own name; use one of these')
+      if (origin !== undefined && origin !== `https://${host}` && !options.origins?.includes(origin))
+        throw new HttpError(403, 'calls from this origin are not accepted')
+      const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
+      return authorize(route.lanes, peerOf(request.socket as TLSSocket), bearer, params['id'] ?? params['provider'], {
+        adminToken: options.adminToken,
+        devices: options.devices?.(),
+        plugins: options.plugins?.(),
+      })
+    },
+  }
+
+  const swap = async (routes: readonly OwnedRoute[]): Promise<LeftOut[]> => {
+    const { sound, leftOut } = sift(routes)
+    const next = new Generation(sound, gate)
+    await next.ready()
+    const old = live
+    live = next
+    published = sound
+    void old?.retire()
+    await new Promise(done => setImmediate(done))
+    return leftOut
+  }
+
+  return {
+    publish: routes => {
+      const done = queue.then(() => swap(routes))
+      queue = done.catch(() => {})
+      return done
+    },
+    drain: async (owner, graceMs) => {
+      await owners.get(owner)?.drained(graceMs)
+      if (owners.get(owner)?.size === 0) owners.delete(owner)
+    },
+    routes: () => published,
+    listen: async () => {
+      listener = await openListener(options.bind, options.identity, {
+        request: (request, response) => {
+          if (!live) return void response.writeHead(503).end()
+          hold(request.socket, response, [live.open, everything])
+          live.handle(request, response)
+        },
+        upgrade: (request, socket, head) => {
+          if (!live) return void socket.destroy()
+          hold(socket, undefined, [live.open, everything])
+          live.upgrade(request, socket, head)
+        },
+      })
+    },
+    close: async (graceMs = 1000) => {
+      const closed = listener?.close()
+      await everything.drained(graceMs)
+      listener?.destroy()
+      await closed
+      await queue
+      await live?.retire()
+      live = undefined
+      listener = undefined
+    },
+    get port() {
+      return listener?.port ?? 0
+    },
+  }
+}
+
+/** IPv4 addresses mapped into IPv6 count as IPv4. */
+const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
+const certificates = new WeakMap<TLSSocket, string | null>()
+
+function peerOf(socket: TLSSocket): Peer {
+  let fingerprint = certificates.get(socket)
+  if (fingerprint === undefined) {
+    const certificate = socket.getPeerX509Certificate()
+    fingerprint = certificate ? certificate.fingerprint256.replaceAll(':', '').toLowerCase() : null
+    certificates.set(socket, fingerprint)
+  }
+  const address = plainAddress(socket.remoteAddress ?? '')
+  return { address, loopback: address === '::1' || address.startsWith('127.'), fingerprint }
+}
+
+const METHODS = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE']
+
+/** What is wrong with a route on its own; JavaScript authors have no compiler to tell them. */
+function fault(route: Route): string | undefined {
+  const { lanes } = route
+  if (!METHODS.includes(route.method)) return `method ${String(route.method)} is none of ${METHODS.join(', ')}`
+  if (typeof route.path !== 'string' || !/^(\/([^\s{}:*?#]*|\{\w+\}))+$/.test(route.path))
+    return 'the path must begin with / and write parameters as {name}'
+  const classed = typeof lanes === 'object' && lanes !== null
+  if (lanes !== 'open' && lanes !== 'loopback' && !(classed && 'plugin' in lanes && 'device' in lanes))
+    return 'lanes are missing; write open, loopback, or { plugin, device }'
+  if (!route.upgrade && typeof route.handler !== 'function') return 'there is no handler'
+  if (!route.upgrade && !route.stream && !Object.keys(route.replies ?? {}).length) return 'replies are missing'
+  try {
+    schemasOf(route)
+  } catch (cause) {
+    return `a schema cannot be described: ${(cause as Error).message}`
+  }
+  return undefined
+}
+
+/** Sorts out owners with a route that cannot be built or that somebody before them has. */
+function sift(routes: readonly OwnedRoute[]): { sound: OwnedRoute[]; leftOut: LeftOut[] } {
+  const holders = new Map<string, string>()
+  const faults = new Map<string, Error>()
+  for (const { owner, route } of routes) {
+    const name = `${route.method} ${route.path}`
+    const key = `${name.replace(/\{\w+\}/g, '{}')} ${route.absolute ?? false}`
+    const holder = holders.get(key)
+    const why = holder ? `${holder} has this route already` : fault(route)
+    if (why && !faults.has(owner)) faults.set(owner, new Error(`[${owner}] ${name}: ${why}`))
+    if (!holder) holders.set(key, owner)
+  }
+  return {
+    sound: routes.filter(r => !faults.has(r.owner)),
+    leftOut: [...faults].map(([owner, error]) => ({ owner, error })),
+  }
+}
