@@ -4,11 +4,17 @@ import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import { type DeviceRegistry, HttpError, type HostIdentity, type PluginTokens, type Route } from '../sdk/index.ts'
+import {
+  type DeviceRegistry,
+  type HostIdentity,
+  HttpError,
+  type PluginTokens,
+  type Route,
+} from 'svc-host/sdk'
 import { Generation } from './generation.ts'
 import { authorize, type Peer } from './lanes.ts'
-import { type BindAddress, type Listener, openListener } from './listener.ts'
-import { schemasOf } from './openapi.ts'
+import { type BindAddress, isLoopback, type Listener, openListener } from './listener.ts'
+import { schemasOf, urlOf } from './openapi.ts'
 import { Tally } from './tally.ts'
 
 /** A route with the extension it belongs to. */
@@ -57,9 +63,14 @@ export interface Front {
 
 /** Takes `Host` headers that name this machine: an address, localhost, its name or its `.local` name. */
 const hostCheck = (names: readonly string[]): ((host: string) => boolean) => {
-  const own = new Set(['localhost', ...names, hostname()].flatMap(n => [n.toLowerCase(), `${n.toLowerCase()}.local`]))
+  const own = new Set(
+    ['localhost', ...names, hostname()].flatMap(n => [n.toLowerCase(), `${n.toLowerCase()}.local`]),
+  )
   return host => {
-    const name = host.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1').toLowerCase()
+    const name = host
+      .replace(/:\d*$/, '')
+      .replace(/^\[(.*)\]$/, '$1')
+      .toLowerCase()
     return isIP(name) !== 0 || own.has(name)
   }
 }
@@ -97,8 +108,8 @@ export function createFront(options: FrontOptions): Front {
   const gate = {
     report: options.report,
     hold: (owner: string, request: IncomingMessage, response?: ServerResponse): void => {
-      let tally = owners.get(owner)
-      if (!tally) owners.set(owner, (tally = new Tally()))
+      const tally = owners.get(owner) ?? new Tally()
+      owners.set(owner, tally)
       hold(request.socket, response, [tally])
     },
     authorize: (request: IncomingMessage, route: Route, params: Record<string, string>) => {
@@ -108,11 +119,17 @@ export function createFront(options: FrontOptions): Front {
       if (origin !== undefined && origin !== `https://${host}` && !options.origins?.includes(origin))
         throw new HttpError(403, 'calls from this origin are not accepted')
       const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
-      return authorize(route.lanes, peerOf(request.socket as TLSSocket), bearer, params['id'] ?? params['provider'], {
-        adminToken: options.adminToken,
-        devices: options.devices?.(),
-        plugins: options.plugins?.(),
-      })
+      return authorize(
+        route.lanes,
+        peerOf(request.socket as TLSSocket),
+        bearer,
+        params['id'] ?? params['provider'],
+        {
+          adminToken: options.adminToken,
+          devices: options.devices?.(),
+          plugins: options.plugins?.(),
+        },
+      )
     },
   }
 
@@ -181,7 +198,7 @@ function peerOf(socket: TLSSocket): Peer {
     certificates.set(socket, fingerprint)
   }
   const address = plainAddress(socket.remoteAddress ?? '')
-  return { address, loopback: address === '::1' || address.startsWith('127.'), fingerprint }
+  return { address, loopback: isLoopback(address), fingerprint }
 }
 
 const METHODS = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE']
@@ -189,14 +206,16 @@ const METHODS = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE']
 /** What is wrong with a route on its own; JavaScript authors have no compiler to tell them. */
 function fault(route: Route): string | undefined {
   const { lanes } = route
-  if (!METHODS.includes(route.method)) return `method ${String(route.method)} is none of ${METHODS.join(', ')}`
+  if (!METHODS.includes(route.method))
+    return `method ${String(route.method)} is none of ${METHODS.join(', ')}`
   if (typeof route.path !== 'string' || !/^(\/([^\s{}:*?#]*|\{\w+\}))+$/.test(route.path))
     return 'the path must begin with / and write parameters as {name}'
   const classed = typeof lanes === 'object' && lanes !== null
   if (lanes !== 'open' && lanes !== 'loopback' && !(classed && 'plugin' in lanes && 'device' in lanes))
     return 'lanes are missing; write open, loopback, or { plugin, device }'
   if (!route.upgrade && typeof route.handler !== 'function') return 'there is no handler'
-  if (!route.upgrade && !route.stream && !Object.keys(route.replies ?? {}).length) return 'replies are missing'
+  if (!route.upgrade && !route.stream && !Object.keys(route.replies ?? {}).length)
+    return 'replies are missing'
   try {
     schemasOf(route)
   } catch (cause) {
@@ -205,20 +224,24 @@ function fault(route: Route): string | undefined {
   return undefined
 }
 
-/** Sorts out owners with a route that cannot be built or that somebody before them has. */
+/** Sorts out owners with a route that cannot be built or that a sound owner before them has. */
 function sift(routes: readonly OwnedRoute[]): { sound: OwnedRoute[]; leftOut: LeftOut[] } {
   const holders = new Map<string, string>()
-  const faults = new Map<string, Error>()
-  for (const { owner, route } of routes) {
-    const name = `${route.method} ${route.path}`
-    const key = `${name.replace(/\{\w+\}/g, '{}')} ${route.absolute ?? false}`
-    const holder = holders.get(key)
-    const why = holder ? `${holder} has this route already` : fault(route)
-    if (why && !faults.has(owner)) faults.set(owner, new Error(`[${owner}] ${name}: ${why}`))
-    if (!holder) holders.set(key, owner)
+  const sound: OwnedRoute[] = []
+  const leftOut: LeftOut[] = []
+  for (const [owner, own] of Map.groupBy(routes, each => each.owner)) {
+    const keys = new Set<string>()
+    let error: Error | undefined
+    for (const { route } of own) {
+      const key = `${route.method} ${urlOf(route).replace(/\{\w+\}/g, '{}')}`
+      const holder = keys.has(key) ? owner : holders.get(key)
+      const why = holder ? `${holder} has this route already` : fault(route)
+      if (why) error ??= new Error(`[${owner}] ${route.method} ${route.path}: ${why}`)
+      keys.add(key)
+    }
+    if (error) leftOut.push({ owner, error })
+    else sound.push(...own)
+    if (!error) for (const key of keys) holders.set(key, owner)
   }
-  return {
-    sound: routes.filter(r => !faults.has(r.owner)),
-    leftOut: [...faults].map(([owner, error]) => ({ owner, error })),
-  }
+  return { sound, leftOut }
 }

@@ -13,7 +13,8 @@ export class Tally {
     const entry = (): void => cut()
     this.#cuts.add(entry)
     return () => {
-      if (this.#cuts.delete(entry) && this.#cuts.size === 0) for (const done of this.#waiting.splice(0)) done()
+      if (this.#cuts.delete(entry) && this.#cuts.size === 0)
+        for (const done of this.#waiting.splice(0)) done()
     }
   }
 

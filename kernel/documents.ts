@@ -1,0 +1,134 @@
+// Files in the config folder: written whole or not at all, and read as far as they make sense.
+import { copyFile, mkdir, open, readFile, rename } from 'node:fs/promises'
+import { basename, dirname } from 'node:path'
+import type { DocumentFile } from 'svc-host/sdk'
+import writeFileAtomic from 'write-file-atomic'
+import type { z } from 'zod'
+
+/** Replaces a file: temporary file, fsync, rename, fsync of the folder. Mode 0600 unless told otherwise. */
+export async function writeDurably(path: string, content: string, mode = 0o600): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await writeFileAtomic(path, content, { mode, fsync: true })
+  const folder = await open(dirname(path))
+  await folder.sync().finally(() => folder.close())
+}
+
+/** The text of a file; undefined: it is not there. */
+export const readIfThere = (path: string): Promise<string | undefined> =>
+  readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw new Error(`cannot read ${path}: ${error.message}`, { cause: error })
+  })
+
+const asideName = (path: string): string => `${path}.broken-${new Date().toISOString().replaceAll(':', '-')}`
+
+/** Moves a file that cannot be used out of the way and returns its new path; nothing is ever thrown away. */
+export async function keepAside(path: string): Promise<string> {
+  const aside = asideName(path)
+  await rename(path, aside)
+  return aside
+}
+
+const isRecord = (value: unknown): value is Record<PropertyKey, unknown> =>
+  typeof value === 'object' && value !== null
+
+/** Takes the value at `path` out, or what ought to hold it where it is missing; false: that is the whole. */
+function cutOut(root: unknown, path: readonly PropertyKey[]): boolean {
+  let holder = root
+  const trail: Record<PropertyKey, unknown>[] = []
+  for (const key of path) {
+    if (!isRecord(holder) || !Object.hasOwn(holder, key)) break
+    trail.push(holder)
+    holder = holder[key]
+  }
+  const last = trail.at(-1)
+  if (!last) return false
+  const key = path[trail.length - 1]!
+  if (Array.isArray(last)) last.splice(Number(key), 1)
+  else delete last[key]
+  return true
+}
+
+/** Parses as far as it goes: what does not fit is left out, piece by piece; undefined: nothing can be used. */
+function salvage<S extends z.ZodType>(
+  schema: S,
+  raw: unknown,
+): { value: z.output<S>; lost: string[] } | undefined {
+  const copy = structuredClone(raw)
+  const lost: string[] = []
+  for (let round = 0; round < 1000; round++) {
+    const result = schema.safeParse(copy)
+    if (result.success) return { value: result.data, lost }
+    const { path } = result.error.issues[0]!
+    if (!cutOut(copy, path)) return undefined
+    lost.push(path.join('.'))
+  }
+  return undefined
+}
+
+const versionOf = (value: unknown): number | undefined =>
+  isRecord(value) && typeof value['version'] === 'number' ? value['version'] : undefined
+
+/** Opens a settings file. `warn` is told when it is broken, newer than this host, or has parts that do not fit. */
+export async function openDocument<S extends z.ZodType>(
+  path: string,
+  schema: S,
+  warn: (message: string) => void,
+): Promise<DocumentFile<z.output<S>>> {
+  const name = basename(path)
+  let value: z.output<S> = schema.parse({})
+  let unknown: Record<string, unknown> = {}
+  const text = await readIfThere(path)
+  let exists = text !== undefined
+  if (text !== undefined) {
+    const raw = parseJson(text)
+    const read = isRecord(raw) && !Array.isArray(raw) ? salvage(schema, raw) : undefined
+    if (!read) {
+      warn(`${name} cannot be read; it was kept as ${basename(await keepAside(path))} and defaults are used`)
+      exists = false
+    } else {
+      const [found, known] = [versionOf(raw), versionOf(value) ?? 1]
+      value = read.value
+      if ('shape' in schema)
+        unknown = without(raw as Record<string, unknown>, Object.keys(schema.shape as object))
+      if (found !== undefined && found > known)
+        warn(
+          `${name} is of version ${found} and this host knows ${known}; what it does not know is kept as it is`,
+        )
+      if (read.lost.length) {
+        const aside = asideName(path)
+        await copyFile(path, aside)
+        warn(`${name}: left out what does not fit (${read.lost.join(', ')}); a copy is ${basename(aside)}`)
+      }
+    }
+  }
+  let queue: Promise<void> = Promise.resolve()
+  return {
+    get value() {
+      return value
+    },
+    get exists() {
+      return exists
+    },
+    write: next => {
+      const done = queue.then(async () => {
+        await writeDurably(path, `${JSON.stringify({ ...unknown, ...(next as object) }, null, 2)}\n`)
+        value = next
+        exists = true
+      })
+      queue = done.catch(() => {})
+      return done
+    },
+  }
+}
+
+const without = (record: Record<string, unknown>, keys: readonly string[]): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(record).filter(([key]) => !keys.includes(key)))
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

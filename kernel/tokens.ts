@@ -1,0 +1,69 @@
+// The admin token and the address file, as they lie in the config folder.
+import { randomBytes } from 'node:crypto'
+import { chmod, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { keepAside, readIfThere, writeDurably } from './documents.ts'
+
+const ENDPOINT = 'mgmt-endpoint'
+const TOKEN = 'mgmt-token'
+
+/** First value in `KEY=value` lines; blank lines and `#` comments are skipped, a bare value is taken as it is. */
+export function readLineValue(text: string): string | undefined {
+  const line = text
+    .split(/\r?\n/)
+    .map(each => each.trim())
+    .find(each => each !== '' && !each.startsWith('#'))
+  const value = line?.replace(/^[A-Za-z_]\w*=/, '').trim()
+  return value && /^[\x21-\x7e]+$/.test(value) ? value : undefined
+}
+
+/** A token that somebody chose must not be guessable, and must fit into a header. */
+const acceptable = (token: string): boolean => /^[\x21-\x7e]{16,256}$/.test(token)
+
+/**
+ * The admin token: from the environment (saved, and taken out of `env` so that no child inherits it), else from its
+ * file, else made.
+ */
+export async function loadAdminToken(
+  configDir: string,
+  env: NodeJS.ProcessEnv,
+  warn: (message: string) => void,
+): Promise<string> {
+  const path = join(configDir, TOKEN)
+  const given = env['SVC_MGMT_TOKEN']
+  delete env['SVC_MGMT_TOKEN']
+  if (given && !acceptable(given))
+    throw new Error(
+      'SVC_MGMT_TOKEN must be 16 to 256 visible ASCII characters; leave it out to have one made',
+    )
+  const text = await readIfThere(path)
+  const stored = text === undefined ? undefined : readLineValue(text)
+  if (text !== undefined && ((await stat(path)).mode & 0o077) !== 0) {
+    await chmod(path, 0o600)
+    warn(
+      `${path} was readable by others and is now owner-only; delete it and restart if somebody may have read it`,
+    )
+  }
+  if (stored && acceptable(stored) && (!given || given === stored)) return stored
+  if (text !== undefined && !given)
+    warn(`${path} holds no token; kept as ${await keepAside(path)}, a new one is made`)
+  const token = given || randomBytes(32).toString('hex')
+  await writeDurably(path, `SVC_MGMT_TOKEN=${token}\n`)
+  return token
+}
+
+/** Tells every local account where the API is; written at each start. */
+export const writeEndpoint = (configDir: string, port: number): Promise<void> =>
+  writeDurably(join(configDir, ENDPOINT), `SVC_MGMT_URL=https://127.0.0.1:${port}\n`, 0o644)
+
+/** What a program on this machine needs to call the host; undefined: none ever ran with this config folder. */
+export async function readAccess(
+  configDir: string,
+): Promise<{ url: string; token: string; pinPem: string } | undefined> {
+  const [endpoint, token, pinPem] = await Promise.all(
+    [ENDPOINT, TOKEN, 'native-cert.pem'].map(name => readIfThere(join(configDir, name))),
+  )
+  const url = endpoint && readLineValue(endpoint)
+  const secret = token && readLineValue(token)
+  return url && secret && pinPem && URL.canParse(url) ? { url, token: secret, pinPem } : undefined
+}
