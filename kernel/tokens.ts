@@ -52,9 +52,11 @@ export async function loadAdminToken(
   return token
 }
 
-/** Tells every local account where the API is; written at each start. */
-export const writeEndpoint = (configDir: string, port: number): Promise<void> =>
-  writeDurably(join(configDir, ENDPOINT), `SVC_MGMT_URL=https://127.0.0.1:${port}\n`, 0o644)
+/** Tells every local account where the API is; written at each start. `host` is the address it was told to bind. */
+export function writeEndpoint(configDir: string, port: number, host = '127.0.0.1'): Promise<void> {
+  const local = host === '::1' ? '[::1]' : host.startsWith('127.') ? host : '127.0.0.1'
+  return writeDurably(join(configDir, ENDPOINT), `SVC_MGMT_URL=https://${local}:${port}\n`, 0o644)
+}
 
 /** What a program on this machine needs to call the host; undefined: none ever ran with this config folder. */
 export async function readAccess(

@@ -1,0 +1,19 @@
+// What can go wrong between a client and a host.
+
+/**
+ * `refused`: the host answered with a refusal; `unauthorized`: with 401; `unreachable`: nobody answered, or the
+ * connection broke; `pin-mismatch`: whoever answered is not the pinned host, and nothing was sent to it.
+ */
+export type ApiErrorCode = 'refused' | 'unauthorized' | 'unreachable' | 'pin-mismatch'
+
+export class ApiError extends Error {
+  readonly code: ApiErrorCode
+  /** HTTP status of a refusal. */
+  readonly status: number | undefined
+  constructor(code: ApiErrorCode, message: string, options?: ErrorOptions & { status?: number }) {
+    super(message, options)
+    this.name = 'ApiError'
+    this.code = code
+    this.status = options?.status
+  }
+}
