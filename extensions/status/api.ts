@@ -76,12 +76,46 @@ export const LocalSummary = z.object({
 })
 export type LocalSummary = z.output<typeof LocalSummary>
 
+/** The answer of `GET /host` (wire-decisions, "Host info"). */
+export const HostRecord = z
+  .object({
+    hostname: z.string(),
+    uniqueid: z.string().describe('persistent id of this host, 16 uppercase hex characters'),
+    local_ip: z.string().describe('LAN address at this moment; 127.0.0.1 while there is none'),
+    version: z.string(),
+    abi_version: z.int(),
+    os: z.string().describe('from generic to specific: linux/<family>/<id>'),
+    os_name: z.string(),
+    codecs: z.array(z.string()),
+    compat: z.boolean(),
+    fingerprint: z.string().nullable().describe('SHA-256 of the certificate of this API'),
+    ports: z.object({
+      mgmt: z.int(),
+      http: z.int(),
+      https: z.int(),
+      rtsp: z.int(),
+      video: z.int(),
+      control: z.int(),
+      audio: z.int(),
+      native: z.int().optional(),
+    }),
+    app_version: z.string().optional(),
+    compat_vendor_version: z.string().optional(),
+  })
+  .meta({ id: 'HostInfo' })
+export type HostRecord = z.output<typeof HostRecord>
+
 /** What host info takes from features: codecs, and the ports and plane that are served. */
-export interface HostFacts {
-  codecs: string[]
-  compat: boolean
-  ports: Record<string, number>
-}
+export const HostFacts = z.object({
+  codecs: z.array(z.string()),
+  compat: z.boolean(),
+  /** Merged over the usual numbers, by the names of `HostRecord.ports`. */
+  ports: z.record(z.string(), z.int()),
+  /** Versions that the compatible plane announces; empty while it is off. */
+  appVersion: z.string().optional(),
+  compatVendorVersion: z.string().optional(),
+})
+export type HostFacts = z.output<typeof HostFacts>
 
 /** Each tap returns the record with its own fields filled in. */
 export const statusCollect = hook.waterfall<StatusRecord>('status.collect', { onFailure: 'skip' })

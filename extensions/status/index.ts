@@ -1,0 +1,33 @@
+// Status: who this host is and what it is doing, collected from whoever has something to say.
+import { CertificateIdentity, DescribeHost, defineExtension, HostInfo } from 'svc-host/sdk'
+import { z } from 'zod'
+import { hostCollect, statusCollect, summaryCollect } from './api.ts'
+import { createCollector } from './collector.ts'
+import { openHostId } from './host-id.ts'
+import { createHostInfo } from './host-info.ts'
+import { readOs } from './os.ts'
+import { routes } from './routes.ts'
+
+export default defineExtension({
+  config: z.object({ hostName: z.string().trim().max(63).default('') }),
+  deps: { host: HostInfo, identity: CertificateIdentity },
+  async setup(ctx, { host, identity }) {
+    const collector = createCollector({
+      host: ctx.hookPoint(hostCollect),
+      status: ctx.hookPoint(statusCollect),
+      summary: ctx.hookPoint(summaryCollect),
+      version: host.version,
+      warn: ctx.log.warn,
+    })
+    const hostInfo = createHostInfo({
+      facts: collector.host,
+      host,
+      fingerprint: identity.fingerprint,
+      uniqueId: await openHostId(ctx),
+      hostName: ctx.config.hostName,
+      os: await readOs(),
+    })
+    ctx.tap(DescribeHost, async facts => ({ ...facts, compat: (await collector.host()).compat }))
+    ctx.route(...routes(collector, hostInfo))
+  },
+})
