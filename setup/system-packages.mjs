@@ -47,8 +47,19 @@ export function installSystemPackages(levels) {
     return say(`not a Debian system; this needs what Debian calls ${names.join(' ')}`)
   if (missing.length === 0) return
 
-  const apt = ['apt-get', '-y', '-o', 'DPkg::Lock::Timeout=300', '-o', 'Dpkg::Use-Pty=0', '-q']
-  const install = ['install', '--no-install-recommends', ...missing]
+  // Never at the price of a package that is there: whoever owns the machine wanted it.
+  const apt = [
+    'apt-get',
+    '-y',
+    '--no-remove',
+    '--no-install-recommends',
+    '-o',
+    'DPkg::Lock::Timeout=300',
+    '-o',
+    'Dpkg::Use-Pty=0',
+    '-q',
+  ]
+  const install = ['install', ...missing]
   const root = asRoot()
   if (!root) {
     throw new SetupError(
@@ -63,20 +74,24 @@ export function installSystemPackages(levels) {
     return run(first, rest)
   }
 
-  // A dpkg that was interrupted (a set-up stopped half way) leaves numbered files here and refuses all else.
-  if (existsSync('/var/lib/dpkg/updates') && readdirSync('/var/lib/dpkg/updates').length > 0) {
-    say('finishing a package installation that was interrupted: dpkg --configure -a')
+  // A dpkg that was interrupted (a set-up stopped half way) leaves packages half installed, and apt refuses all else.
+  if (ask('dpkg', ['--audit'])?.stdout || readdirSync('/var/lib/dpkg/updates').length > 0) {
+    say('finishing a package installation that was interrupted')
     rooted(['dpkg', '--configure', '-a'])
+    rooted([...apt, '--fix-broken', 'install'])
   }
   say(`installing ${missing.length} system packages: ${missing.join(' ')}`)
   const listed =
     existsSync('/var/lib/apt/lists') && readdirSync('/var/lib/apt/lists').some(f => /_Packages/.test(f))
-  if (listed && rooted([...apt, ...install])) return
-  // No package lists yet, or old ones that name files no longer there; or packages left half configured.
-  say('fetching the package lists: apt-get update')
-  rooted([...apt, 'update'])
-  rooted(['dpkg', '--configure', '-a'])
-  if (!rooted([...apt, ...install])) {
-    throw new SetupError(`apt-get could not install ${missing.join(' ')}; what it says above is why`)
+  if (!listed || !rooted([...apt, ...install])) {
+    // No package lists yet, or old ones that name files no longer there.
+    say('fetching the package lists: apt-get update')
+    rooted([...apt, 'update'])
+    if (!rooted([...apt, ...install])) {
+      throw new SetupError(`apt-get could not install ${missing.join(' ')}; what it says above is why`)
+    }
   }
+  const still = missingOf(names) ?? []
+  if (still.length > 0)
+    throw new SetupError(`apt-get is content, yet these are not installed: ${still.join(' ')}`)
 }
