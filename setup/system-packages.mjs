@@ -63,7 +63,7 @@ export function installSystemPackages(levels) {
   const root = asRoot()
   if (!root) {
     throw new SetupError(
-      `${missing.length} system packages are missing, and this is neither root nor allowed to use sudo.\n` +
+      `system packages are missing, and this is neither root nor allowed to use sudo.\n` +
         `Ask an administrator to run this, then run the same command again:\n\n` +
         `  apt-get update && apt-get install -y --no-install-recommends ${missing.join(' ')}\n`,
     )
@@ -80,7 +80,7 @@ export function installSystemPackages(levels) {
     rooted(['dpkg', '--configure', '-a'])
     rooted([...apt, '--fix-broken', 'install'])
   }
-  say(`installing ${missing.length} system packages: ${missing.join(' ')}`)
+  say(`installing ${missing.length} system package${missing.length === 1 ? '' : 's'}: ${missing.join(' ')}`)
   const listed =
     existsSync('/var/lib/apt/lists') && readdirSync('/var/lib/apt/lists').some(f => /_Packages/.test(f))
   if (!listed || !rooted([...apt, ...install])) {

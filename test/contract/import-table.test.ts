@@ -40,7 +40,12 @@ const table: readonly [from: RegExp, may: (i: Import) => boolean][] = [
   ],
   [
     /^kernel\//,
-    ({ to }) => isSdk(to) || to.startsWith('kernel/') || isNode(to) || isOneOf(to, ...kernelPackages),
+    ({ to }) =>
+      isSdk(to) ||
+      to.startsWith('kernel/') ||
+      to === 'package.json' ||
+      isNode(to) ||
+      isOneOf(to, ...kernelPackages),
   ],
   [
     /^extensions\/[^/]+\/api\.ts$/,

@@ -5,16 +5,15 @@ import { expect, test } from 'vitest'
 import { readSources } from './sources.ts'
 
 const featureWords = new Set(
-  `audio bitrate codec codecs cursor display displays encode encoder encoders decoder ffmpeg fps frame frames game games
+  `audio bitrate codec codecs cursor display displays encoder encoders decoder ffmpeg fps frame frames game games
   gamepad gamescope gpu gpus gstreamer h264 hevc av1 idr keyboard keyframe keyframes kwin launch launcher libraries library
   lutris monitor monitors moonlight mouse mutter nvenc opus pairing pin pins pipewire playback screen session
-  sessions sound steam vaapi video viewer viewers vulkan wayland webrtc wlroots x11 x264 xorg xvfb`.split(
-    /\s+/,
-  ),
+  sessions steam vaapi video viewer viewers vulkan wayland webrtc wlroots x11 x264 xorg xvfb`.split(/\s+/),
 )
 
-/** Web and Node names that are not ours to choose. */
-const foreign = /TextEncoder|TextDecoder|encodeURIComponent|x-frame-options|frame-ancestors/gi
+/** Names that are not ours to choose, and to pin a certificate, which is no PIN. */
+const foreign =
+  /TextEncoder|TextDecoder|[Xx]-[Ff]rame-[Oo]ptions|frame-ancestors|\/usr\/(?:local\/)?games|\bpin(?:s|-mismatch)?\b/g
 
 /** Ids that are also the name of something the kernel itself has: its lane and folder, its noun. */
 const kernelNouns = new Set(['plugins', 'service'])

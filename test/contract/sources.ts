@@ -49,6 +49,7 @@ const own = new Map([
 function resolve(from: string, name: string): string {
   if (name.startsWith('.')) return normalize(join(dirname(from), name))
   if (!name.startsWith('svc-host/')) return name
+  if (name === 'svc-host/package.json') return 'package.json'
   const [first = '', extension] = name.slice('svc-host/'.length).split('/')
   return own.get(first) ?? (first === 'api' && extension ? `extensions/${extension}/api.ts` : name)
 }
