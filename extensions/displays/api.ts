@@ -28,15 +28,21 @@ export interface DisplayLease {
   readonly lost: Promise<void>
   /** Changes the mode of the display; resolves to the picture to go on with. Rejects with a sentence where it cannot. */
   resize(mode: Mode): Promise<PictureSource>
-  /** Gives the reference back; idempotent. `deliberate`: the client quit, so nothing lingers unless pinned. */
-  release(options: { deliberate: boolean }): Promise<void>
+  /**
+   * Gives the reference back; idempotent. `deliberate`: the client quit, so nothing lingers unless pinned.
+   * `failed`: the display showed no first frame; it is torn down and never used again.
+   */
+  release(options: { deliberate: boolean; failed?: boolean }): Promise<void>
 }
 
 /** A display that a backend has made. */
 export interface BackendDisplay {
   readonly picture: PictureSource
   readonly lost: Promise<void>
+  /** Changes the mode; rejects with a sentence where it cannot, and the old mode stays. */
   resize(mode: Mode): Promise<PictureSource>
+  /** Whether it still answers; asked before a kept display is used again. */
+  alive(): Promise<boolean>
   /** Removes the display and all that runs on it; idempotent. */
   close(): Promise<void>
 }
@@ -48,9 +54,13 @@ export interface DisplayBackend {
   readonly label: string
   /** False: displays of this backend are passed through, neither pooled nor listed. */
   readonly owned: boolean
+  /** Order among the backends when the settings name none: higher first; null: only ever taken by name. */
+  readonly preference: number | null
   /** True when it can make displays on this machine now; a sentence says why not. */
   available(): Promise<true | string>
-  /** Largest first; asked for once a display is wanted. Rejects with a sentence; nothing is left behind then. */
+  /** Rises when the desktop behind the backend is another one, so that displays kept from before are not used again. */
+  epoch?(): number
+  /** Makes a display at the request's mode. Rejects with a sentence; nothing is left behind then. */
   create(request: DisplayRequest & { slot: number }): Promise<BackendDisplay>
 }
 
