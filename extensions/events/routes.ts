@@ -1,0 +1,42 @@
+// The event stream over the API.
+import { route, streamReply } from 'svc-host/sdk'
+import { z } from 'zod'
+import { cursorOf } from './cursor.ts'
+import type { Feed } from './feed.ts'
+import { kindFilter } from './kinds.ts'
+
+const Query = z.object({
+  kinds: z
+    .string()
+    .optional()
+    .describe('comma-separated kinds, domain.* and *; unknown ones match nothing, empty means all'),
+  since: z
+    .string()
+    .regex(/^\d+$/, 'must be a number')
+    .transform(Number)
+    .optional()
+    .describe('cursor: sequence number of the last event seen; the header Last-Event-ID wins over it'),
+})
+
+export const routes = (feed: Feed) => [
+  route({
+    method: 'GET',
+    path: '/events',
+    id: 'streamEvents',
+    tag: 'events',
+    summary: 'Follow what happens on the host, as Server-Sent Events',
+    description:
+      'Replays what the ring holds after the cursor (all of it without one), sends the frame `live`, then events as ' +
+      'they happen. A first frame `dropped` says that events after the cursor are gone.',
+    lanes: { plugin: 'all', device: false },
+    query: Query,
+    stream: 'text/event-stream',
+    errors: { 503: 'too many event streams' },
+    handler: ({ query, headers, signal }) => {
+      const lastEventId = headers['last-event-id']
+      const cursor = cursorOf(Array.isArray(lastEventId) ? lastEventId[0] : lastEventId, query.since)
+      const body = feed.open({ cursor, wants: kindFilter(query.kinds), signal })
+      return streamReply({ 'Cache-Control': 'no-cache, no-transform', 'X-Accel-Buffering': 'no' }, body)
+    },
+  }),
+]
