@@ -1,7 +1,11 @@
 // Services that the kernel itself offers, and those that it asks for, as ordinary tokens.
 import type { EventRecord } from './event.ts'
+import { hook } from './hook.ts'
 import type { Route } from './route.ts'
 import { token } from './service.ts'
+
+/** Version of the author API; the manifest's `sdk` is a range of it. */
+export const sdkVersion = '1.0.0'
 
 /** All events of the host: the ring and what comes after it. */
 export interface EventBus {
@@ -85,3 +89,6 @@ export interface PluginTokens {
   resolve(bearer: string): Promise<{ id: string | null } | undefined>
 }
 export const PluginTokens = token<PluginTokens>('plugin.tokens', '1.0.0')
+
+/** Facts about this host that its `host.started` event carries beside `version`; each tap adds its own. */
+export const DescribeHost = hook.waterfall<Readonly<Record<string, unknown>>>('host.describe', { onFailure: 'skip' })

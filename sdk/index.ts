@@ -14,6 +14,7 @@ export { hook, type HookPoint } from './hook.ts'
 export {
   ApiRoutes,
   CertificateIdentity,
+  DescribeHost,
   DeviceRegistry,
   EventBus,
   type Device,
@@ -22,8 +23,9 @@ export {
   type HostIdentity,
   HostInfo,
   PluginTokens,
+  sdkVersion,
 } from './host.ts'
-export type { ManagedProcess, ProcessSpec } from './process.ts'
+export { type ManagedProcess, type ProcessSpec, unprivilegedAccount } from './process.ts'
 export {
   type Caller,
   type Lanes,

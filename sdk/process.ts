@@ -1,6 +1,9 @@
 // Child processes that cannot outlive their owner: recorded before they start, undone even after a crash.
 import type { Readable, Writable } from 'node:stream'
 
+/** The system account, made by set-up, that `unprivileged` processes and folders belong to where the host is root. */
+export const unprivilegedAccount = 'svc-session'
+
 export interface ProcessSpec {
   readonly command: string
   readonly args?: readonly string[]

@@ -1,0 +1,156 @@
+// The context of one extension: each verb as one labelled effect of its scope.
+import { join } from 'node:path'
+import type { Context, Log, Route, Scope } from 'svc-host/sdk'
+import type { Manifest, UndoKinds } from './discover.ts'
+import { openDocument } from './documents.ts'
+import { makeDurable } from './durable.ts'
+import { runAs, within } from './errors.ts'
+import type { Bus } from './events.ts'
+import { makeFolder } from './folder.ts'
+import type { Hooks } from './hooks.ts'
+import type { OwnedRoute } from './http.ts'
+import type { Journal } from './journal.ts'
+import { startProcess } from './process.ts'
+import type { Effects } from './scope.ts'
+import type { Offer, Services } from './services.ts'
+
+/** A setup, of an extension or on an optional service, that takes longer has failed. */
+export const setupLimitMs = 30_000
+
+/** A route that is registered; live while its owner is on and its scope is not leaving. */
+export interface Registered extends OwnedRoute {
+  readonly scope: Effects
+}
+
+/** What the verbs reach. */
+export interface Reach {
+  readonly configDir: string
+  readonly services: Services
+  readonly bus: Bus
+  readonly hooks: Hooks
+  readonly journal: Journal
+  readonly routes: Set<Registered>
+  report(owner: string, during: string, error: unknown): void
+  /** Something was registered or has gone that others may wait for, or that must be published. */
+  changed(owner: string): void
+  /** Stops whoever requires this service, before it goes. */
+  leaving(offer: Offer): Promise<void>
+}
+
+export interface Subject {
+  readonly manifest: Manifest
+  readonly config: unknown
+  readonly log: Log
+  readonly undo: { kinds: UndoKinds; undoFile?: string }
+  readonly effects: Effects
+}
+
+/** Declared versions are what dependants were promised; anything else in code is a mistake to name. */
+function checkDeclared(manifest: Manifest, verb: 'provides' | 'uses', id: string, version?: string): string {
+  const declared = verb === 'provides' ? manifest.provides[id] : (manifest.optional[id] ?? manifest.requires[id])
+  if (declared === undefined) {
+    const list = verb === 'provides' ? 'provides' : 'optional'
+    throw new Error(`${verb} service ${id}, which "${list}" in extension.json does not name`)
+  }
+  if (version !== undefined && declared !== version) {
+    throw new Error(`provides service ${id} ${version}, but extension.json says ${declared}; make them equal`)
+  }
+  return declared
+}
+
+/** The verbs of a scope; nested ones are made of the same. */
+function createVerbs(subject: Subject, effects: Effects, reach: Reach): Scope {
+  const { manifest, log } = subject
+  const owner = manifest.id
+  const run = <T>(fn: () => T): T => runAs(owner, fn)
+
+  const addRoute = (route: Route): void => {
+    const entry: Registered = { owner, route, signal: effects.signal, run, scope: effects }
+    effects.refuse(`route ${route.method} ${route.path}`)
+    reach.routes.add(entry)
+    effects.add(`route ${route.method} ${route.path}`, () => {
+      reach.routes.delete(entry)
+      reach.changed(owner)
+    })
+    reach.changed(owner)
+  }
+
+  return {
+    signal: effects.signal,
+    effect: (label, start) => effects.run(label, start),
+    scope(label) {
+      const inner = effects.child(label)
+      return { ...createVerbs(subject, inner, reach), close: () => inner.close() }
+    },
+    provide(token, service) {
+      checkDeclared(manifest, 'provides', token.id, token.version)
+      effects.refuse(`provide ${token.id}`)
+      const offer = reach.services.offer(owner, token, service)
+      effects.add(`provide ${token.id}@${token.version}`, async () => {
+        reach.services.withdraw(offer)
+        await reach.leaving(offer)
+      })
+      reach.changed(owner)
+    },
+    using(token, start) {
+      const range = checkDeclared(manifest, 'uses', token.id)
+      const label = `using ${token.id}`
+      effects.refuse(label)
+      const stop = reach.services.use({
+        owner,
+        id: token.id,
+        range,
+        open(service) {
+          const inner = effects.child(label)
+          const during = `setup on ${token.id}`
+          const started = run(async () => start(service as never, createVerbs(subject, inner, reach)))
+          const ready = within(setupLimitMs, started).catch(async error => {
+            if (!inner.signal.aborted) reach.report(owner, during, error)
+            await inner.close()
+          })
+          return { ready, hide: () => inner.hide(), close: () => inner.close() }
+        },
+      })
+      effects.add(`wait for ${token.id}`, stop)
+      reach.changed(owner)
+    },
+    route: (...routes) => routes.forEach(addRoute),
+    on(kind, listener) {
+      effects.refuse(`on ${kind.kind}`)
+      effects.add(`on ${kind.kind}`, reach.bus.on(owner, kind.kind, listener as never))
+    },
+    tap(point, fn, { order = 0 } = {}) {
+      effects.refuse(`tap ${point.id}`)
+      effects.add(`tap ${point.id}`, reach.hooks.tap(owner, point as never, fn as never, order))
+    },
+    durable: (kind, record, change) =>
+      makeDurable(effects, { journal: reach.journal, ...subject.undo }, kind, record, change),
+    process: (label, spec) =>
+      startProcess(effects, { journal: reach.journal, configDir: reach.configDir, log }, label, spec),
+    folder: (label, options) => makeFolder(effects, reach.journal, label, options),
+  }
+}
+
+export function createContext(subject: Subject, reach: Reach): Context {
+  const { manifest, config, log, effects } = subject
+  return {
+    ...createVerbs(subject, effects, reach),
+    id: manifest.id,
+    version: manifest.version,
+    config,
+    log,
+    emit: (kind, payload) => void reach.bus.emit(kind, payload),
+    hookPoint(point) {
+      effects.refuse(`hook point ${point.id}`)
+      const { call, release } = reach.hooks.own(manifest.id, point as never)
+      effects.add(`hook point ${point.id}`, release)
+      return call as never
+    },
+    document(name, schema) {
+      if (!/^[a-z0-9][a-z0-9._-]*$/i.test(name)) {
+        throw new Error(`document "${name}": a name may hold letters, digits, dot, dash and underscore only`)
+      }
+      return openDocument(join(reach.configDir, name), schema, message => log.warn(message))
+    },
+  }
+}

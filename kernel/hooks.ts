@@ -1,0 +1,125 @@
+// Hook points: taps in order, each attributed, timed and limited; the point says what a failing tap means.
+import { AsyncSeriesBailHook, AsyncSeriesHook, AsyncSeriesWaterfallHook } from 'tapable'
+import { type HookPoint, isHttpError } from 'svc-host/sdk'
+import { ExtensionError, runAs, within } from './errors.ts'
+
+/** Durations kept per tap. */
+const samples = 128
+
+type Fn = (input: never) => unknown
+type Call = (input: unknown) => Promise<unknown>
+
+interface Tap {
+  readonly owner: string
+  readonly order: number
+  readonly fn: Fn
+  readonly durationsMs: number[]
+}
+
+interface Place {
+  readonly taps: Set<Tap>
+  owner?: string
+  point?: HookPoint<never>
+  /** Built of the taps at the first call after a change; a call under way keeps its own. */
+  call?: Call
+}
+
+/** How long a tap takes, in milliseconds, over its last calls. */
+export interface TapTiming {
+  readonly hook: string
+  readonly owner: string
+  readonly calls: number
+  readonly p50Ms: number
+  readonly p99Ms: number
+}
+
+export interface Hooks {
+  /** Makes `owner` the one that calls this point; throws when somebody else is. */
+  own(owner: string, point: HookPoint<never, unknown>): { call: Call; release: () => void }
+  tap(owner: string, point: HookPoint<never, unknown>, fn: Fn, order: number): () => void
+  timings(): TapTiming[]
+}
+
+export function createHooks(report: (owner: string, during: string, error: unknown) => ExtensionError): Hooks {
+  const places = new Map<string, Place>()
+
+  const placeOf = (id: string): Place => {
+    let place = places.get(id)
+    if (!place) places.set(id, (place = { taps: new Set() }))
+    return place
+  }
+
+  const runTap = async (point: HookPoint<never>, tap: Tap, input: never): Promise<unknown> => {
+    const startedAt = performance.now()
+    try {
+      return await within(
+        point.limitMs,
+        runAs(tap.owner, async () => tap.fn(input)),
+      )
+    } catch (error) {
+      const refuses = point.onFailure === 'refuse'
+      // A typed refusal is an answer, not a mistake.
+      if (refuses && isHttpError(error)) throw error
+      const attributed = report(tap.owner, `hook ${point.id}`, error)
+      if (refuses) throw attributed
+      return undefined
+    } finally {
+      tap.durationsMs.push(performance.now() - startedAt)
+      if (tap.durationsMs.length > samples) tap.durationsMs.shift()
+    }
+  }
+
+  const build = (point: HookPoint<never>, taps: Iterable<Tap>): Call => {
+    const fresh = {
+      series: () => new AsyncSeriesHook<[unknown]>(['input']),
+      waterfall: () => new AsyncSeriesWaterfallHook<[unknown]>(['input']),
+      bail: () => new AsyncSeriesBailHook<[unknown], unknown>(['input']),
+    }[point.kind]()
+    for (const tap of taps) {
+      fresh.tapPromise({ name: tap.owner, stage: tap.order }, async input => {
+        const output = await runTap(point, tap, input as never)
+        return (point.kind === 'series' ? undefined : output) as never
+      })
+    }
+    return input => fresh.promise(input)
+  }
+
+  return {
+    own(owner, point) {
+      const place = placeOf(point.id)
+      if (place.owner !== undefined) throw new Error(`hook point ${point.id} belongs to ${place.owner} already`)
+      place.owner = owner
+      place.point = point as HookPoint<never>
+      place.call = undefined
+      return {
+        call: input => (place.call ??= build(place.point!, place.taps))(input),
+        release: () => {
+          place.owner = undefined
+          if (place.taps.size === 0) places.delete(point.id)
+        },
+      }
+    },
+    tap(owner, point, fn, order) {
+      const place = placeOf(point.id)
+      if (place.point && place.point.kind !== point.kind) {
+        throw new Error(`hook point ${point.id} is ${place.point.kind}, not ${point.kind}`)
+      }
+      const tap: Tap = { owner, order, fn, durationsMs: [] }
+      place.taps.add(tap)
+      place.call = undefined
+      return () => {
+        place.taps.delete(tap)
+        place.call = undefined
+        if (place.taps.size === 0 && place.owner === undefined) places.delete(point.id)
+      }
+    },
+    timings: () =>
+      [...places].flatMap(([hook, { taps }]) =>
+        [...taps].map(({ owner, durationsMs }) => {
+          const sorted = durationsMs.toSorted((a, b) => a - b)
+          const at = (part: number): number => sorted[Math.floor((sorted.length - 1) * part)] ?? 0
+          return { hook, owner, calls: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99) }
+        }),
+      ),
+  }
+}

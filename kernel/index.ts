@@ -1,0 +1,161 @@
+// The boot, step by step; each step keeps its way back, and the stop walks them down from wherever it stands.
+import { chmod, mkdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import about from 'svc-host/package.json' with { type: 'json' }
+import {
+  ApiRoutes,
+  CertificateIdentity,
+  DescribeHost,
+  DeviceRegistry,
+  EventBus,
+  Extensions,
+  HostInfo,
+  PluginTokens,
+} from 'svc-host/sdk'
+import type { Reach } from './context.ts'
+import { discoverExtensions, type Found } from './discover.ts'
+import { undoLeftovers } from './durable.ts'
+import { createFaults, messageOf, UsageError, within } from './errors.ts'
+import { type Bus, createBus, HostStarted, HostStopping } from './events.ts'
+import { createLife, kernelOwner } from './extensions.ts'
+import { createHooks, type Hooks } from './hooks.ts'
+import { createFront, type Front } from './http.ts'
+import { loadIdentity } from './identity.ts'
+import { openJournal } from './journal.ts'
+import { openLedger } from './ledger.ts'
+import { DEFAULT_BIND, parseBind } from './listener.ts'
+import { takeLock } from './lock.ts'
+import { createLog, type LogSink } from './log.ts'
+import { openApiDocument } from './openapi.ts'
+import { extensionRoutes } from './routes.ts'
+import { createEffects } from './scope.ts'
+import { createServices, type Services } from './services.ts'
+import { type Flags, overridesOf, readHostEnv } from './settings.ts'
+import { catchStrays } from './strays.ts'
+import { loadAdminToken, writeEndpoint } from './tokens.ts'
+
+/** All that a stop may take; what is left then is undone at the next start. */
+const stopLimitMs = 5000
+
+export interface HostOptions {
+  readonly configDir: string
+  readonly flags?: Flags
+  readonly env?: NodeJS.ProcessEnv
+  /** Start built-in extensions only. */
+  readonly safe?: boolean
+  /** What to run instead of what is found on the disk. */
+  readonly found?: readonly Found[]
+  readonly sink?: LogSink
+}
+
+export interface Host {
+  readonly extensions: Extensions
+  readonly front: Front
+  readonly bus: Bus
+  readonly hooks: Hooks
+  readonly services: Services
+  readonly adminToken: string
+  stop(): Promise<void>
+}
+
+export async function startHost(options: HostOptions): Promise<Host> {
+  const { configDir, flags = {}, env = process.env, safe = false } = options
+  await prepareFolder(configDir)
+  const hostEnv = await readHostEnv(configDir)
+  const logOf = createLog(env['SVC_LOG'] ?? hostEnv['SVC_LOG'], options.sink)
+  const log = logOf(kernelOwner)
+  const warn = (message: string): void => log.warn(message)
+  const faults = createFaults(logOf)
+  const steps = createEffects(kernelOwner, faults.report)
+  try {
+    steps.add('lock', takeLock(configDir))
+    const found = options.found ?? (await discoverExtensions(configDir, { safe }))
+    const overrides = new Map(found.map(each => [each.id, overridesOf(each, flags, env, hostEnv)]))
+    const bind = readBind(flags, env, hostEnv)
+
+    const journal = await openJournal(join(configDir, 'journal'), log)
+    steps.add('journal', () => journal.close())
+    await undoLeftovers(journal, found, log)
+
+    const identity = await loadIdentity(configDir, warn)
+    const adminToken = await loadAdminToken(configDir, env, warn)
+    const ledger = await openLedger(configDir, warn)
+
+    const bus = createBus(faults.report)
+    const hooks = createHooks(faults.report)
+    const services = createServices(owner => life.isOn(owner))
+    const front = createFront({
+      bind,
+      identity,
+      adminToken,
+      devices: () => services.get(DeviceRegistry),
+      plugins: () => services.get(PluginTokens),
+      report: faults.report,
+    })
+    const life = createLife({ found, overrides, ledger, faults, logOf, front, reach: () => reach })
+    const { report } = faults
+    const { changed, leaving } = life
+    const reach: Reach = { configDir, services, bus, hooks, journal, routes: new Set(), report, changed, leaving }
+
+    await front.listen()
+    steps.add('listener', () => front.close())
+    const { port: mgmtPort } = front
+    await writeEndpoint(configDir, mgmtPort, bind.host)
+
+    const version = about.version
+    services.offer(kernelOwner, EventBus, bus)
+    services.offer(kernelOwner, Extensions, life)
+    services.offer(kernelOwner, CertificateIdentity, identity)
+    services.offer(kernelOwner, HostInfo, { version, configDir, mgmtPort, startedUnixMs: Date.now() })
+    services.offer(kernelOwner, ApiRoutes, {
+      list: () => front.routes(),
+      document: () => openApiDocument(front.routes(), { title: 'svc-host management API', version }),
+    })
+    const run = <T>(fn: () => T): T => fn()
+    for (const route of extensionRoutes(life)) {
+      reach.routes.add({ owner: kernelOwner, route, signal: steps.signal, run, scope: steps })
+    }
+    const describe = hooks.own(kernelOwner, DescribeHost as never)
+    steps.add('stray errors', catchStrays(faults, log))
+
+    steps.add('extensions', () => life.stop())
+    await life.reconcile()
+    bus.emit(HostStarted, { ...((await describe.call({})) as object), version })
+    log.info(`svc-host ${version} is ready on port ${mgmtPort}`, { configDir })
+
+    const stop = async (): Promise<void> => {
+      bus.emit(HostStopping, {})
+      log.info('stopping')
+      await within(stopLimitMs, steps.close()).catch(() => {
+        const left = journal.live().length
+        log.error(`the stop took longer than ${stopLimitMs} ms; ${left} effects are left for the next start to undo`)
+      })
+    }
+    let stopped: Promise<void> | undefined
+    return { extensions: life, front, bus, hooks, services, adminToken, stop: () => (stopped ??= stop()) }
+  } catch (error) {
+    await steps.close()
+    throw error
+  }
+}
+
+async function prepareFolder(configDir: string): Promise<void> {
+  try {
+    await mkdir(configDir, { recursive: true, mode: 0o700 })
+    if (((await stat(configDir)).mode & 0o077) !== 0) await chmod(configDir, 0o700)
+  } catch (error) {
+    throw new Error(`the config folder ${configDir} cannot be used: ${messageOf(error)}; set SVC_CONFIG_DIR to another`)
+  }
+}
+
+function readBind(flags: Flags, env: NodeJS.ProcessEnv, hostEnv: Record<string, string>): ReturnType<typeof parseBind> {
+  const [source, text] =
+    typeof flags['mgmt-bind'] === 'string'
+      ? ['--mgmt-bind', flags['mgmt-bind']]
+      : ['SVC_MGMT_BIND', env['SVC_MGMT_BIND'] || hostEnv['SVC_MGMT_BIND'] || DEFAULT_BIND]
+  try {
+    return parseBind(text)
+  } catch (error) {
+    throw new UsageError(`${source}: ${messageOf(error)}`)
+  }
+}

@@ -1,0 +1,46 @@
+// What the operator has decided about extensions, and how their starts went: `extensions.json` in the config folder.
+import { join } from 'node:path'
+import { z } from 'zod'
+import { openDocument } from './documents.ts'
+
+const Decisions = z.object({
+  version: z.number().int().default(1),
+  /** Switched off. */
+  disabled: z.array(z.string()).default([]),
+  /** Installed ones that may run in the host's own process. */
+  trusted: z.array(z.string()).default([]),
+  /** Failed starts in a row, by id. */
+  failures: z.record(z.string(), z.number().int()).default({}),
+})
+
+export interface Ledger {
+  isDisabled(id: string): boolean
+  isTrusted(id: string): boolean
+  failuresOf(id: string): number
+  /** Switching on forgets the failures. */
+  setEnabled(id: string, enabled: boolean): Promise<void>
+  countFailure(id: string, hasFailed: boolean): Promise<void>
+}
+
+export async function openLedger(configDir: string, warn: (message: string) => void): Promise<Ledger> {
+  const file = await openDocument(join(configDir, 'extensions.json'), Decisions, warn)
+  const failuresOf = (id: string): number => file.value.failures[id] ?? 0
+  const setFailures = (id: string, count: number): Record<string, number> => {
+    const { [id]: _, ...others } = file.value.failures
+    return count > 0 ? { ...others, [id]: count } : others
+  }
+  return {
+    isDisabled: id => file.value.disabled.includes(id),
+    isTrusted: id => file.value.trusted.includes(id),
+    failuresOf,
+    async setEnabled(id, enabled) {
+      const others = file.value.disabled.filter(each => each !== id)
+      const failures = enabled ? setFailures(id, 0) : file.value.failures
+      await file.write({ ...file.value, failures, disabled: enabled ? others : [...others, id].sort() })
+    },
+    async countFailure(id, hasFailed) {
+      const count = hasFailed ? failuresOf(id) + 1 : 0
+      if (count !== failuresOf(id)) await file.write({ ...file.value, failures: setFailures(id, count) })
+    },
+  }
+}

@@ -1,0 +1,162 @@
+// Child processes that cannot outlive their owner: a marker in the environment, on disk before there is a process.
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import type { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Log, ManagedProcess, ProcessSpec } from 'svc-host/sdk'
+import { messageOf } from './errors.ts'
+import { findAccount, isRoot } from './folder.ts'
+import type { Journal } from './journal.ts'
+import type { Effects } from './scope.ts'
+
+const markerKey = 'SVC_EFFECT_MARKER'
+const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+
+interface ProcessRecord {
+  readonly label: string
+  readonly marker: string
+  readonly bootId: string
+  readonly graceMs: number
+  pid?: number
+  /** Clock ticks after boot; with pid and boot id it names one process for good. */
+  startTime?: number
+}
+
+interface Seen {
+  readonly pid: number
+  readonly group: number
+  readonly startTime: number
+}
+
+/** A process that is there and no zombie (which nobody can end and which harms nobody). */
+async function look(pid: number): Promise<Seen | undefined> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '')
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  if (fields.length < 20 || fields[0] === 'Z' || fields[0] === 'X') return undefined
+  return { pid, group: Number(fields[2]), startTime: Number(fields[19]) }
+}
+
+/** Everything that belongs to a record: what carries its marker, and what is in the group of its first process. */
+async function membersOf(record: ProcessRecord): Promise<Seen[]> {
+  if (record.bootId !== bootId()) return []
+  const needle = `${markerKey}=${record.marker}`
+  const leader = record.pid === undefined ? undefined : await look(record.pid)
+  // A group keeps its number from being given away; once another process has it, the group is somebody else's.
+  const isOurGroup = record.pid !== undefined && (!leader || leader.startTime === record.startTime)
+  const members: Seen[] = []
+  for (const name of await readdir('/proc')) {
+    const seen = /^\d+$/.test(name) ? await look(Number(name)) : undefined
+    if (!seen || seen.pid === process.pid) continue
+    const inGroup = isOurGroup && seen.group === record.pid && seen.startTime >= (record.startTime ?? 0)
+    const environment = inGroup ? '' : await readFile(`/proc/${name}/environ`, 'latin1').catch(() => '')
+    if (inGroup || environment.split('\0').includes(needle)) members.push(seen)
+  }
+  return members
+}
+
+const isSame = async ({ pid, startTime }: Seen): Promise<boolean> => (await look(pid))?.startTime === startTime
+
+/** Ends all that is left of a process: asks first, then kills; whoever was born meanwhile too. */
+export async function undoProcess(kept: unknown): Promise<void> {
+  const record = kept as ProcessRecord
+  for (let round = 0; round < 6; round++) {
+    const members = await membersOf(record)
+    if (members.length === 0) return
+    for (const member of members) {
+      if (!(await isSame(member))) continue
+      try {
+        process.kill(member.pid, round === 0 ? 'SIGTERM' : 'SIGKILL')
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+      }
+    }
+    const until = Date.now() + (round === 0 ? record.graceMs : 500)
+    while (Date.now() < until && (await Promise.all(members.map(isSame))).includes(true)) await delay(20)
+  }
+  throw new Error(`process ${record.pid ?? ''} "${record.label}" does not end, not even when killed`)
+}
+
+/** The command line that takes all rights away: another account where the host is root, bubblewrap otherwise. */
+export async function withoutRights(spec: ProcessSpec, configDir: string): Promise<[string, string[]]> {
+  const plain = [spec.command, ...(spec.args ?? [])]
+  if (isRoot()) {
+    const { uid, gid } = await findAccount()
+    const drop = `--reuid=${uid} --regid=${gid} --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all`
+    return ['/usr/bin/setpriv', [...drop.split(' '), '--', ...plain]]
+  }
+  const bubblewrap = ['/usr/bin/bwrap', '/usr/local/bin/bwrap'].find(path => existsSync(path))
+  if (!bubblewrap) {
+    throw new Error('bubblewrap is missing, and without it the config folder could be read; install it (apt install bubblewrap)')
+  }
+  const hide = ['--dev-bind', '/', '/', '--tmpfs', configDir, '--cap-drop', 'ALL']
+  return [bubblewrap, [...hide, '--', ...plain]]
+}
+
+/** Gives whole lines to the log, each cut to a sane length. */
+function logLines(stream: Readable | null, label: string, log: Log): void {
+  let rest = ''
+  stream?.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (rest + text).split('\n')
+    rest = lines.pop()!.slice(-4096)
+    for (const line of lines) log.debug(line.slice(0, 4096), { process: label })
+  })
+  stream?.on('end', () => rest && log.debug(rest, { process: label }))
+}
+
+export async function startProcess(
+  effects: Effects,
+  { journal, configDir, log }: { journal: Journal; configDir: string; log: Log },
+  label: string,
+  spec: ProcessSpec,
+): Promise<ManagedProcess> {
+  effects.refuse(label)
+  const [command, args] = spec.unprivileged ? await withoutRights(spec, configDir) : [spec.command, spec.args ?? []]
+  const marker = randomBytes(16).toString('hex')
+  const record: ProcessRecord = { label, marker, bootId: bootId(), graceMs: spec.graceMs ?? 2000 }
+  const id = await journal.begin({ owner: effects.owner, kind: 'process', record: { ...record } })
+  const started = Promise.withResolvers<void>()
+  const stop = effects.add(`process ${label}`, async () => {
+    await started.promise
+    await undoProcess(record)
+    await journal.strike(id)
+  })
+  const output = spec.output === 'pipe' ? 'pipe' : 'ignore'
+  const stdio: StdioOptions = [output, 'pipe', 'pipe', ...Array<'pipe'>(spec.pipes ?? 0).fill('pipe')]
+  const env = {
+    PATH: '/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games',
+    LANG: process.env['LANG'] ?? 'C.UTF-8',
+    ...spec.env,
+    [markerKey]: marker,
+  }
+  let child: ChildProcess
+  try {
+    child = spawn(command, args, { env, cwd: spec.cwd ?? '/', stdio, detached: true })
+    const exit = once(child, 'exit')
+    exit.catch(() => {})
+    await once(child, 'spawn')
+    const pid = child.pid!
+    const exited = exit.then(
+      ([code, signal]) => ({ code: code as number | null, signal: signal as string | null }),
+      () => ({ code: null, signal: null }),
+    )
+    for (const stream of child.stdio) stream?.on('error', () => {})
+    if (spec.output !== 'pipe') for (const stream of [child.stdout, child.stderr]) logLines(stream, label, log)
+    record.pid = pid
+    record.startTime = (await look(pid))?.startTime
+    await journal.amend(id, { pid, startTime: record.startTime })
+    started.resolve()
+    effects.refuse(label)
+    // Gone by itself: the record goes too, unless it has left something behind that only the end of the scope may end.
+    void exited.then(async () => (await membersOf(record)).length === 0 && stop()).catch(() => {})
+    const { stdin, stdout, stderr } = child
+    const piped = spec.output === 'pipe' ? { stdin, stdout, stderr } : { stdin: null, stdout: null, stderr: null }
+    return { pid, exited, ...piped, pipes: child.stdio.slice(3) as Readable[], stop }
+  } catch (error) {
+    started.resolve()
+    await stop()
+    throw new Error(`process "${label}" (${spec.command}) cannot be started: ${messageOf(error)}`, { cause: error })
+  }
+}

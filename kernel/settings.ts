@@ -1,0 +1,160 @@
+// What the operator has set: flags, environment, host.env and config files, merged into each extension's config.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { Log } from 'svc-host/sdk'
+import type { Found, Setting } from './discover.ts'
+import { explainIssues, messageOf, UsageError } from './errors.ts'
+
+export type Variables = Readonly<Record<string, string | undefined>>
+export type Flags = Readonly<Record<string, string | boolean | undefined>>
+
+/** A flag of `serve` that some manifest declares. */
+export interface DeclaredFlag {
+  readonly flag: string
+  readonly type: 'boolean' | 'string'
+  readonly help: string
+  readonly owner: string
+}
+
+export const declaredFlags = (found: readonly Found[]): DeclaredFlag[] =>
+  found.flatMap(({ id, manifest }) =>
+    Object.values(manifest?.settings ?? {}).flatMap(({ flag, type, help }) =>
+      flag ? [{ flag, type: type === 'boolean' ? 'boolean' : 'string', help, owner: id } as const] : [],
+    ),
+  )
+
+/** Reads `KEY=value` lines; throws a usage error that names file and line. */
+export function parseHostEnv(text: string, name = 'host.env'): Record<string, string> {
+  const values: Record<string, string> = {}
+  for (const [index, raw] of text.split(/\r?\n/).entries()) {
+    const line = raw.trim()
+    if (line === '' || line.startsWith('#')) continue
+    const [, key, value] = /^([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$/.exec(line) ?? []
+    if (key === undefined) throw new UsageError(`${name}, line ${index + 1}: expected KEY=value or a # comment`)
+    values[key] = value!
+  }
+  return values
+}
+
+export async function readHostEnv(configDir: string): Promise<Record<string, string>> {
+  const file = join(configDir, 'host.env')
+  const text = await readFile(file, 'utf8').catch(error => {
+    if (error.code === 'ENOENT') return ''
+    throw new UsageError(`${file} cannot be read: ${messageOf(error)}`)
+  })
+  return parseHostEnv(text, file)
+}
+
+const switches: Readonly<Record<string, boolean>> = Object.fromEntries(
+  ['1', 'on', 'true', 'yes'].map(word => [word, true]).concat(['0', 'off', 'false', 'no'].map(word => [word, false])),
+)
+
+const expectations: Record<Setting['type'], string> = {
+  boolean: '1, on, true, yes or 0, off, false, no',
+  port: 'a port from 0 to 65535 (0: any that is free)',
+  integer: 'a whole number',
+  string: 'text',
+  path: 'a path',
+}
+
+/** Reads the text of a setting, or throws what is expected. */
+export function parseSetting({ type, values, min, max }: Setting, text: string): string | number | boolean {
+  const bounds = `${min === undefined ? '' : `, at least ${min}`}${max === undefined ? '' : `, at most ${max}`}`
+  const refuse = (expected: string): never => {
+    throw new Error(`expected ${expected}`)
+  }
+  if (type === 'boolean') return switches[text.toLowerCase()] ?? refuse(expectations.boolean)
+  if (type === 'port' || type === 'integer') {
+    const number = /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    const low = min ?? (type === 'port' ? 0 : -Infinity)
+    const high = max ?? (type === 'port' ? 65535 : Infinity)
+    return number >= low && number <= high ? number : refuse(expectations[type] + bounds)
+  }
+  if (values && !values.includes(text)) return refuse(`one of ${values.join(', ')}`)
+  if (text.length < (min ?? 0) || text.length > (max ?? Infinity)) {
+    return refuse(`text of${bounds.slice(1)} characters`)
+  }
+  return text
+}
+
+/** One value set from outside the config file, and where it came from. */
+export interface Override {
+  readonly at: readonly string[]
+  readonly value: unknown
+  readonly source: string
+}
+
+/** The overrides of one extension: flag before environment before `host.env`. Throws a usage error. */
+export function overridesOf(found: Found, flags: Flags, env: Variables, hostEnv: Variables): Override[] {
+  return Object.entries(found.manifest?.settings ?? {}).flatMap(([key, setting]): Override[] => {
+    const at = (setting.config ?? key).split('.')
+    const given = setting.flag === undefined ? undefined : flags[setting.flag]
+    if (typeof given === 'boolean') {
+      return [{ at, value: given !== setting.flag!.startsWith('no-'), source: `--${setting.flag}` }]
+    }
+    const candidates: [string, string | undefined][] = [
+      [`--${setting.flag}`, given],
+      ...(setting.env ? [[setting.env, env[setting.env]], [`${setting.env} in host.env`, hostEnv[setting.env]]] : []) as [string, string | undefined][],
+    ]
+    const [source, text] = candidates.find(([, value]) => value !== undefined && value !== '') ?? []
+    if (source === undefined) return []
+    try {
+      return [{ at, value: parseSetting(setting, text!), source }]
+    } catch (error) {
+      throw new UsageError(`${source} is "${text}": ${messageOf(error)}`)
+    }
+  })
+}
+
+const isPlain = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const set = (target: Record<string, unknown>, [head, ...rest]: readonly string[], value: unknown): void => {
+  if (rest.length === 0) target[head!] = value
+  else {
+    const inner = isPlain(target[head!]) ? { ...(target[head!] as object) } : {}
+    target[head!] = inner
+    set(inner, rest, value)
+  }
+}
+
+const deepFreeze = <T>(value: T): T => {
+  if (typeof value === 'object' && value !== null && !ArrayBuffer.isView(value)) {
+    Object.values(value).forEach(deepFreeze)
+    Object.freeze(value)
+  }
+  return value
+}
+
+/** An extension's config, parsed and frozen; rejects with the file and the path of each issue. */
+export async function readConfig(
+  id: string,
+  schema: z.ZodType | undefined,
+  overrides: readonly Override[],
+  configDir: string,
+  log: Log,
+): Promise<unknown> {
+  const file = join(configDir, 'extension-config', `${id}.json`)
+  let stored: unknown = {}
+  try {
+    stored = JSON.parse(await readFile(file, 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw new Error(`${file}: ${messageOf(error)}`)
+  }
+  if (!isPlain(stored)) throw new Error(`${file}: expected a JSON object`)
+  const merged: Record<string, unknown> = { ...stored }
+  for (const { at, value } of overrides) set(merged, at, value)
+  const parsed = (schema ?? z.object({})).safeParse(merged)
+  if (!parsed.success) {
+    const sources = overrides
+      .filter(({ at }) => parsed.error.issues.some(({ path }) => at.every((key, i) => path[i] === key)))
+      .map(({ source }) => source)
+    throw new Error(`config (${sources.join(', ') || file}): ${explainIssues(parsed.error)}`)
+  }
+  const known = isPlain(parsed.data) ? Object.keys(parsed.data) : []
+  const shape = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
+  const unknown = Object.keys(stored).filter(key => ![...known, ...shape].includes(key))
+  if (unknown.length) log.warn(`${file} has keys that nobody reads: ${unknown.join(', ')}; check their spelling`)
+  return deepFreeze(parsed.data)
+}

@@ -1,0 +1,84 @@
+// One extension in this host: its state, and how a single setup and a single end go.
+import type { Extension, ExtensionRecord, Log, Token } from 'svc-host/sdk'
+import { createContext, type Reach, setupLimitMs } from './context.ts'
+import type { Found } from './discover.ts'
+import { messageOf, runAs, within } from './errors.ts'
+import { createEffects, type Effects } from './scope.ts'
+import { type Override, readConfig } from './settings.ts'
+
+/** How long its open answers get to end by themselves when an extension stops. */
+const drainGraceMs = 2000
+
+export interface Unit {
+  readonly found: Found
+  readonly log: Log
+  readonly overrides: readonly Override[]
+  isEnabled: boolean
+  state: ExtensionRecord['state']
+  /** A sentence for every state that is not `on`. */
+  why: string | null
+  /** Why its last start failed; it is not started again until it is switched on anew. */
+  failure?: string
+  /** The extensions that provide what it requires. */
+  readonly providers: Set<string>
+  effects?: Effects
+  starting?: Promise<void>
+  stopping?: Promise<void>
+}
+
+/** Checks that code and manifest name the same required services. */
+function checkDeps(definition: Extension, unit: Unit): Record<string, string> {
+  if (typeof definition?.setup !== 'function') {
+    throw new Error('the main module has no default export made by defineExtension')
+  }
+  const wanted = Object.keys(unit.found.manifest!.requires)
+  const deps = Object.entries<Token<unknown>>(definition.deps ?? {}).map(([name, { id }]) => [name, id] as const)
+  for (const [name, id] of deps) {
+    if (!wanted.includes(id)) throw new Error(`deps.${name} is ${id}, which "requires" in extension.json does not name`)
+  }
+  const unused = wanted.filter(id => !deps.some(([, dep]) => dep === id))
+  if (unused.length) throw new Error(`extension.json requires ${unused.join(', ')}, which deps does not name`)
+  return Object.fromEntries(deps)
+}
+
+/** Loads and sets up; rejects after undoing everything when that fails. */
+export async function setUp(unit: Unit, reach: Reach): Promise<void> {
+  const { found, log } = unit
+  const { id } = found
+  const effects = createEffects(id, reach.report)
+  unit.effects = effects
+  const work = async (): Promise<void> => {
+    const definition = await found.load()
+    const deps = checkDeps(definition, unit)
+    const config = await readConfig(id, definition.config, unit.overrides, reach.configDir, log)
+    const services: Record<string, unknown> = {}
+    unit.providers.clear()
+    for (const [name, service] of Object.entries(deps)) {
+      const offer = reach.services.find(service)
+      if (!offer) throw new Error(`service ${service} has gone while it started`)
+      services[name] = offer.service
+      unit.providers.add(offer.owner)
+    }
+    const kinds = (await found.loadUndo?.()) ?? {}
+    const undo = found.undoFile === undefined ? { kinds } : { kinds, undoFile: found.undoFile }
+    effects.refuse('setup')
+    await definition.setup(createContext({ manifest: found.manifest!, config, log, undo, effects }, reach), services)
+  }
+  try {
+    await within(setupLimitMs, runAs(id, work))
+  } catch (error) {
+    reach.report(id, 'setup', error)
+    await effects.close()
+    unit.effects = undefined
+    throw new Error(`setup failed: ${messageOf(error)}`, { cause: error })
+  }
+}
+
+/** Its routes are off already: streams end, open answers drain, effects are undone, services go. */
+export async function tearDown(unit: Unit, drain: (owner: string, graceMs: number) => Promise<void>): Promise<void> {
+  unit.effects?.abort()
+  await drain(unit.found.id, drainGraceMs)
+  await unit.effects?.close()
+  unit.effects = undefined
+  unit.providers.clear()
+}
