@@ -7,7 +7,6 @@ import about from 'svc-host/package.json' with { type: 'json' }
 import type { Command } from 'svc-host/sdk'
 import { discoverExtensions, type Found, loadDefault, type Manifest, sourceFile } from './discover.ts'
 import { messageOf, UsageError } from './errors.ts'
-import { startHost } from './index.ts'
 import { DEFAULT_BIND, parseBind } from './listener.ts'
 import { declaredFlags, type Flags } from './settings.ts'
 import { readAccess } from './tokens.ts'
@@ -81,6 +80,8 @@ function givenConfigDir(argv: readonly string[], env: NodeJS.ProcessEnv): string
 
 async function serve(configDir: string, flags: Flags, { env, signal }: Surroundings): Promise<void> {
   if (typeof flags['mgmt-bind'] === 'string') parseBind(flags['mgmt-bind'])
+  // Only now: other commands do without the whole host.
+  const { startHost } = await import('./index.ts')
   const host = await startHost({ configDir, flags, env, safe: flags['safe'] === true })
   if (!signal.aborted) await new Promise(done => signal.addEventListener('abort', done))
   await host.stop()

@@ -27,6 +27,7 @@ export async function answer(
   reply: FastifyReply,
   caller: Caller,
   takeover: Takeover | undefined,
+  report: (error: unknown) => void,
 ): Promise<unknown> {
   const { route, owner } = owned
   const given = request.body ?? (route.emptyBody ? {} : undefined)
@@ -52,7 +53,12 @@ export async function answer(
     reply.raw.detachSocket(takeover.socket as never)
     reply.hijack()
     const { socket, head } = takeover
-    return owned.run(() => route.upgrade!({ ...call, raw: request.raw, socket, head }))
+    return owned
+      .run(async () => route.upgrade!({ ...call, raw: request.raw, socket, head }))
+      .catch(error => {
+        socket.destroy()
+        report(error)
+      })
   }
   if (!route.handler) throw new HttpError(426, 'this path is for connections that upgrade')
   let result: unknown
@@ -60,12 +66,13 @@ export async function answer(
     result = await owned.run(async () => route.handler!(call))
   } catch (error) {
     if (owned.signal.aborted) throw new HttpError(503, `${owner} is stopping`)
-    if (gone.signal.aborted) return reply.hijack()
+    if (gone.signal.aborted && (error as Error)?.name === 'AbortError') return reply.hijack()
     if (isHttpError(error) && !isDeclared(route, error.status))
-      throw new Error(`it refused with ${error.status}, which the route does not declare`, { cause: error })
+      throw new Error(`it refused with ${error.status} (${error.message}), which the route does not declare`)
     throw error
   }
-  return send(owned, reply, result)
+  if (marked(result, 'stream')) return sendStream(owned, reply, result as StreamReply, report)
+  return send(route, reply, result)
 }
 
 const isDeclared = (route: Route, status: number): boolean =>
@@ -74,9 +81,7 @@ const isDeclared = (route: Route, status: number): boolean =>
 const marked = (value: unknown, key: 'reply' | 'stream'): boolean =>
   typeof value === 'object' && value !== null && (value as Record<string, unknown>)[key] === true
 
-async function send(owned: OwnedRoute, reply: FastifyReply, result: unknown): Promise<unknown> {
-  const { route } = owned
-  if (marked(result, 'stream')) return sendStream(owned, reply, result as StreamReply)
+function send(route: Route, reply: FastifyReply, result: unknown): FastifyReply {
   reply.header('cache-control', 'no-store')
   if (route.stream && (typeof result === 'string' || result instanceof Uint8Array))
     return reply.type(route.stream).send(result)
@@ -99,6 +104,7 @@ async function sendStream(
   owned: OwnedRoute,
   reply: FastifyReply,
   { headers, body }: StreamReply,
+  report: (error: unknown) => void,
 ): Promise<void> {
   reply.hijack()
   const response = reply.raw
@@ -114,7 +120,7 @@ async function sendStream(
     .catch(error => {
       // The head has been sent: cutting the connection is the one way left to say that the answer is not whole.
       response.destroy()
-      if (error?.code !== 'ERR_STREAM_PREMATURE_CLOSE' && !owned.signal.aborted) throw error
+      if (error?.code !== 'ERR_STREAM_PREMATURE_CLOSE' && !owned.signal.aborted) report(error)
     })
 }
 

@@ -93,20 +93,19 @@ export class Generation {
   #mount(app: FastifyInstance, owned: OwnedRoute, gate: Gate): void {
     const { owner, route } = owned
     const callers = new WeakMap<IncomingMessage, Caller>()
-    const during = `${route.method} ${route.path}`
+    const report = (cause: unknown): void => gate.report(owner, `${route.method} ${route.path}`, cause)
     app.route({
       method: route.method,
       url: urlOf(route).replace(/\{(\w+)\}/g, ':$1'),
       bodyLimit: route.bodyLimit,
-      errorHandler: (error, _request, reply) =>
-        refuse(reply, error, cause => gate.report(owner, during, cause)),
+      errorHandler: (error, _request, reply) => refuse(reply, error, report),
       onRequest: async (request, reply) => {
         gate.hold(owner, request.raw, this.#takeovers.has(request.raw) ? undefined : reply.raw)
         const params = request.params as Record<string, string>
         callers.set(request.raw, await gate.authorize(request.raw, route, params))
       },
       handler: (request, reply) =>
-        answer(owned, request, reply, callers.get(request.raw)!, this.#takeovers.get(request.raw)),
+        answer(owned, request, reply, callers.get(request.raw)!, this.#takeovers.get(request.raw), report),
     })
   }
 }
