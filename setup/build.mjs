@@ -8,6 +8,9 @@ const tsc = ['node_modules/typescript/bin/tsc', '-p', 'setup/tsconfig.build.json
 const { status } = spawnSync(process.execPath, tsc, { stdio: 'inherit' })
 if (status !== 0) process.exit(1)
 
+// TypeScript copies the JSON that is imported; this one would make dist/ a package of its own, with other exports.
+rmSync('dist/package.json', { force: true })
+
 for (const top of ['kernel', 'sdk', 'extensions']) {
   for (const entry of readdirSync(top, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile() || entry.name.endsWith('.ts')) continue
