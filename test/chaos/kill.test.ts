@@ -1,9 +1,10 @@
 // kill -9 in mid-stream: the next start takes back all that was left outside the process, and says so.
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { marked } from '../harness/effects.ts'
 import { type HostProcess, run, serve, startViewer, until, viewer } from '../harness/host.ts'
 import { xDisplays } from '../harness/x11.ts'
 
@@ -23,20 +24,6 @@ const begin = async (options: { mgmtPort?: number; nativePort?: number } = {}) =
   const host = await serve({ configDir: join(folder, 'config'), ...options })
   hosts.push(host)
   return host
-}
-
-/** Processes that carry the marker of a durable effect. */
-function marked(): number[] {
-  return readdirSync('/proc')
-    .filter(name => /^\d+$/.test(name))
-    .map(Number)
-    .filter(pid => {
-      try {
-        return readFileSync(`/proc/${pid}/environ`, 'latin1').includes('SVC_EFFECT_MARKER=')
-      } catch {
-        return false
-      }
-    })
 }
 
 test.each([0, 120, 2500])(

@@ -1,0 +1,19 @@
+// What durable effects leave to be seen on the machine: marked processes and session folders.
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+
+/** Processes that carry the marker of a durable effect. */
+export const marked = (): number[] =>
+  readdirSync('/proc')
+    .filter(name => /^\d+$/.test(name))
+    .map(Number)
+    .filter(pid => {
+      try {
+        return readFileSync(`/proc/${pid}/environ`, 'latin1').includes('SVC_EFFECT_MARKER=')
+      } catch {
+        return false // it has gone meanwhile
+      }
+    })
+
+/** Folders that hosts have made for sessions. */
+export const sessionFolders = (): string[] =>
+  existsSync('/run/svc-host') ? readdirSync('/run/svc-host').map(name => `/run/svc-host/${name}`) : []
