@@ -43,7 +43,11 @@ export function createFeed(bus: EventBus): Feed {
       }
       signal.addEventListener('abort', leave, { once: true })
       if (signal.aborted) leave()
-      return frames(replay.dropped, replay.events.filter(event => wants(event.kind)), tail)
+      return frames(
+        replay.dropped,
+        replay.events.filter(event => wants(event.kind)),
+        tail,
+      )
     },
     heartbeat() {
       for (const tail of streams) tail.beat()
@@ -57,7 +61,10 @@ export function createFeed(bus: EventBus): Feed {
 async function* frames(dropped: boolean, events: readonly EventRecord[], tail: Tail): AsyncGenerator<string> {
   if (dropped) yield droppedFrame
   for (let at = 0; at < events.length && !tail.closed; at += replayPiece)
-    yield events.slice(at, at + replayPiece).map(frameOf).join('')
+    yield events
+      .slice(at, at + replayPiece)
+      .map(frameOf)
+      .join('')
   yield liveFrame
   for (let piece = await tail.next(); piece !== undefined; piece = await tail.next()) yield piece
 }

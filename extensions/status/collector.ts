@@ -95,10 +95,16 @@ export function createCollector({ version, warn, ...points }: CollectorOptions):
       const facts = settle('host.collect', HostFacts, plainHost(), collected)
       return { ...facts, codecs: sortCodecs(facts.codecs) }
     },
-    status: async () => settle('status.collect', StatusRecord, idleStatus(), await points.status(idleStatus())),
+    status: async () =>
+      settle('status.collect', StatusRecord, idleStatus(), await points.status(idleStatus())),
     summary: async () => {
       const idle = idleSummary(version)
-      const summary = settle('summary.collect', LocalSummary, idle, await points.summary(idleSummary(version)))
+      const summary = settle(
+        'summary.collect',
+        LocalSummary,
+        idle,
+        await points.summary(idleSummary(version)),
+      )
       return { ...summary, version }
     },
   }

@@ -17,7 +17,9 @@ export async function openHostId(ctx: Pick<Context, 'document' | 'log'>): Promis
   if (file.value.uniqueid) return file.value.uniqueid
   const uniqueid = randomBytes(8).toString('hex').toUpperCase()
   await file.write({ ...file.value, uniqueid }).catch(error => {
-    ctx.log.warn(`host-id.json cannot be written; this host will have another id after a restart: ${error.message}`)
+    ctx.log.warn(
+      `host-id.json cannot be written; this host will have another id after a restart: ${error.message}`,
+    )
   })
   return uniqueid
 }

@@ -14,7 +14,10 @@ export function defaultInterface(table: string): string | undefined {
     .split('\n')
     .slice(1)
     .map(line => line.trim().split(/\s+/))
-    .filter(([name, destination, , flags]) => name && destination === '00000000' && (Number.parseInt(flags ?? '', 16) & 1) === 1)
+    .filter(
+      ([name, destination, , flags]) =>
+        name && destination === '00000000' && (Number.parseInt(flags ?? '', 16) & 1) === 1,
+    )
     .map(fields => ({ name: fields[0]!, metric: Number(fields[6] ?? Number.NaN) }))
     .filter(({ metric }) => Number.isFinite(metric))
   return rows.sort((a, b) => a.metric - b.metric)[0]?.name

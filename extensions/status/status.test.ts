@@ -63,7 +63,13 @@ test('the default interface is the one with the lowest metric, and any text is r
 })
 
 test('codecs come once each, in the order of the wire', () => {
-  expect(sortCodecs(['vc2', 'h264', 'zz', 'av1', 'h264', 'hevc'])).toEqual(['h264', 'hevc', 'av1', 'vc2', 'zz'])
+  expect(sortCodecs(['vc2', 'h264', 'zz', 'av1', 'h264', 'hevc'])).toEqual([
+    'h264',
+    'hevc',
+    'av1',
+    'vc2',
+    'zz',
+  ])
 })
 
 const collectorOf = (status: (r: StatusRecord) => unknown, warnings: string[] = []) =>
@@ -77,7 +83,10 @@ const collectorOf = (status: (r: StatusRecord) => unknown, warnings: string[] = 
 
 test('a field of the wrong shape keeps its default and is said once; the rest is kept', async () => {
   const warnings: string[] = []
-  const collector = collectorOf(record => ({ ...record, active_sessions: 'two', paired_clients: 3 }), warnings)
+  const collector = collectorOf(
+    record => ({ ...record, active_sessions: 'two', paired_clients: 3 }),
+    warnings,
+  )
   expect(await collector.status()).toMatchObject({ active_sessions: 0, paired_clients: 3, sessions: [] })
   await collector.status()
   expect(warnings).toHaveLength(1)
@@ -89,9 +98,12 @@ test('the version in the summary is the host’s own', async () => {
 })
 
 test('whatever the taps leave, the record fits its schema', async () => {
-  const record = fc.record(Object.fromEntries(Object.keys(StatusRecord.shape).map(key => [key, fc.anything()])), {
-    requiredKeys: [],
-  })
+  const record = fc.record(
+    Object.fromEntries(Object.keys(StatusRecord.shape).map(key => [key, fc.anything()])),
+    {
+      requiredKeys: [],
+    },
+  )
   await fc.assert(
     fc.asyncProperty(fc.oneof(fc.anything(), record), async junk => {
       StatusRecord.parse(await collectorOf(() => junk).status())
