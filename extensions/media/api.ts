@@ -46,6 +46,14 @@ export interface PipelineConfig {
   readonly idleTimeoutMs: number
 }
 
+/** Counters since a pipeline was opened. */
+export interface PipelineTotals {
+  readonly frames_sent: number
+  readonly frames_dropped: number
+  readonly input_events: number
+  readonly input_dropped: number
+}
+
 /** One session's pipeline. */
 export interface Pipeline {
   /** Never rejects. */
@@ -56,8 +64,10 @@ export interface Pipeline {
   setGrants(mask: number): void
   setBitrate(kbps: number): void
   resize(picture: PictureSource, mode: Mode, generation: number): Promise<void>
-  /** Counters since the previous call and latencies over the same span; every caller shares one span. */
-  sample(): PipelineSample
+  /** The newest span of about 2 s, the same one for every caller; undefined before the first is over. */
+  sample(): PipelineSample | undefined
+  /** Since the pipeline was opened, up to now or to its end. */
+  totals(): PipelineTotals
   close(): Promise<void>
 }
 

@@ -1,0 +1,23 @@
+// The only door to the native engine: loads the addon, or says what to run.
+import type * as Native from '../../native/index.ts'
+
+export type NativeEngine = Pick<typeof Native, 'openSource' | 'openInputSink' | 'openPlane' | 'codecs'>
+export type NativePlane = Native.Plane
+export type NativeSession = Native.Session
+export type NativeSource = Native.Source
+export type NativeInputSink = Native.InputSink
+
+/** Loads the engine; rejects with a sentence when its addon is not built or cannot be loaded. */
+export const loadEngine = async (): Promise<NativeEngine> => {
+  try {
+    const engine = await import('../../native/index.ts')
+    // The first call is what loads the addon, where the module itself has not.
+    engine.codecs()
+    return engine
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error)
+    throw new Error(`the media engine cannot be loaded (${cause}); build it with: npm run build:native`, {
+      cause: error,
+    })
+  }
+}
