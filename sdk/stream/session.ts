@@ -1,0 +1,294 @@
+// One streaming session: frames and sound out, input in, until either side ends it. PROTOCOL.md, sections 2.4 to 8.
+import { type AudioPacket, createAudioAssembler } from './audio-assembler.ts'
+import { createBoundedQueue } from './bounded-queue.ts'
+import { nowUs } from './clock.ts'
+import type { Control } from './control.ts'
+import { createDelayVariation } from './delay-variation.ts'
+import { aborted, StreamError, type StreamErrorCode } from './error.ts'
+import { createFrameAssembler, type VideoFrame } from './frame-assembler.ts'
+import type { Cursor, HostMessage, Mode, Started } from './host-message.ts'
+import { type InputEvent, textEvents } from './input-event.ts'
+import { createInputSender, resendMs } from './input-sender.ts'
+import { openMediaLink } from './media-link.ts'
+import { requestKinds } from './path-message.ts'
+import { type SessionStats, sessionStats } from './session-stats.ts'
+
+/** Feedback period while video arrives, milliseconds (section 7). */
+const feedbackMs = 100
+/** A keyframe that was asked for and has not come is asked for again after this, milliseconds. */
+const requestAgainMs = 200
+
+/** Why a session is over: a close code, `lost` (may be resumed), or another local code. */
+export interface SessionEnd {
+  readonly code: StreamErrorCode
+  readonly message: string
+}
+
+/** What the host tells beside the stream; all optional. A listener must not throw. */
+export interface SessionListener {
+  readonly onCursor?: (cursor: Cursor) => void
+  readonly onRumble?: (rumble: { pad: number; low: number; high: number; ms: number }) => void
+  /** What this client may do from now on: bits of section 2.3. */
+  readonly onGrants?: (grants: number) => void
+  readonly onBitrate?: (kbps: number) => void
+  readonly onResized?: (mode: Mode, generation: number) => void
+}
+
+export interface StreamSession {
+  /** What the host granted; `session` is what a resume names. */
+  readonly started: Started
+  /**
+   * Frames in order, each once, for one consumer; ends with the session. A consumer that falls behind by 240
+   * frames or 64 MiB loses what waits, and goes on with the next keyframe.
+   */
+  readonly frames: AsyncIterable<VideoFrame>
+  /** Opus packets in order, for one consumer; the oldest go when 400 wait. */
+  readonly audio: AsyncIterable<AudioPacket>
+  /** Queues input. Throws `bad-argument` or `input-overflow`; does nothing once the session is over. */
+  sendInput(...events: readonly InputEvent[]): void
+  /** Types a text of any length. */
+  sendText(text: string): void
+  /** Resolves when the host has acknowledged all input sent so far, or the session is over. */
+  inputDone(signal?: AbortSignal): Promise<void>
+  requestKeyframe(): void
+  /** Asks for another mode (section 2.4); rejects with `mode` when the host refuses, or the session's end. */
+  resize(mode: Mode, signal?: AbortSignal): Promise<Mode>
+  /** A wish; `onBitrate` tells what the host set. */
+  setBitrate(kbps: number): void
+  /** Tells the host what became of the frames, for people to see; once a second at most. */
+  reportPresented(report: { decoded: number; presented: number; decodeUsP50: number }): void
+  stats(): SessionStats
+  /** From capture to arrival by the synchronized clocks, microseconds; undefined before the first pong. */
+  latencyUs(frame: VideoFrame): number | undefined
+  /** Resolves when the session is over; never rejects. */
+  readonly ended: Promise<SessionEnd>
+  /** Ends the session deliberately (`bye`, `close quit`); resolves when both have left. */
+  close(): Promise<void>
+}
+
+/** Begins to stream over an admitted connection; the caller has received `started`. */
+export const openSession = async (
+  control: Control,
+  started: Started,
+  listener: SessionListener,
+  signal?: AbortSignal,
+): Promise<StreamSession> => {
+  const openedUs = nowUs()
+  const frames = createBoundedQueue<VideoFrame>(240, 64 * 1024 * 1024, frame => frame.data.length)
+  const packets = createBoundedQueue<AudioPacket>(400, 8 * 1024 * 1024, packet => packet.data.length)
+  const assembler = createFrameAssembler()
+  const audio = createAudioAssembler(started.audio?.frameMs ?? 5)
+  const input = createInputSender()
+  const delay = createDelayVariation()
+  const progress = {
+    firstFrameUs: undefined as number | undefined,
+    lastFrameUs: 0,
+    maxGapUs: 0,
+    overflowed: 0,
+  }
+  const inputWaiters = new Set<() => void>()
+  const resizeWaiters: { resolve: (mode: Mode) => void; reject: (error: StreamError) => void }[] = []
+  let end: SessionEnd | undefined
+  let resolveEnded: (end: SessionEnd) => void
+  const ended = new Promise<SessionEnd>(resolve => {
+    resolveEnded = resolve
+  })
+  let lossTimer: NodeJS.Timeout | undefined
+  let requestedUs = 0
+  let fedBackVideo = 0
+  let reportedLost = 0
+
+  const requestKeyframe = () => {
+    requestedUs = nowUs()
+    const newestFrame = Math.max(0, assembler.counts.newestWhole)
+    link.sendPath({ type: 'request', kind: requestKinds.keyframe, newestFrame })
+  }
+
+  const give = (due: readonly VideoFrame[]) => {
+    for (const frame of due) {
+      progress.firstFrameUs ??= frame.arrivalUs
+      if (progress.lastFrameUs)
+        progress.maxGapUs = Math.max(progress.maxGapUs, frame.arrivalUs - progress.lastFrameUs)
+      progress.lastFrameUs = frame.arrivalUs
+      delay.sample(frame.captureUs, frame.arrivalUs)
+      if (frames.push(frame)) continue
+      progress.overflowed += frames.clear() + 1
+      assembler.skipToKeyframe()
+    }
+  }
+
+  /** Applies the loss rule, now and when it is next due. */
+  const settle = () => {
+    clearTimeout(lossTimer)
+    const now = nowUs()
+    give(assembler.tick(now))
+    const { lostFrames, droppedFrames } = assembler.counts
+    const isBroken = assembler.needsKeyframe && lostFrames + droppedFrames + progress.overflowed > 0
+    if (isBroken && now - requestedUs >= requestAgainMs * 1000) requestKeyframe()
+    const dueUs = assembler.deadlineUs
+    if (dueUs !== undefined && !end)
+      lossTimer = setTimeout(settle, Math.max(1, Math.ceil((dueUs - now) / 1000)))
+  }
+
+  const flushInput = () => {
+    const payload = input.payload(link.maxPayloadBytes)
+    if (payload) link.sendInput(payload)
+  }
+
+  const link = await openMediaLink({
+    remoteAddress: control.remoteAddress,
+    port: started.port,
+    session: started.session,
+    epoch: started.epoch,
+    exporter: control.exporter,
+    maxDatagramBytes: started.maxDatagramBytes,
+    onVideo: (payload, arrivalUs) => {
+      give(assembler.push(payload, arrivalUs))
+      if (assembler.deadlineUs !== undefined || assembler.needsKeyframe) settle()
+    },
+    onAudio: (payload, arrivalUs) => {
+      for (const packet of audio.push(payload, arrivalUs)) {
+        if (!packets.push(packet)) {
+          packets.clear()
+          packets.push(packet)
+        }
+      }
+    },
+    onPath: message => {
+      if (message.type === 'input-ack') {
+        const before = input.waiting
+        input.acknowledge(message.next)
+        if (input.waiting < before) flushInput()
+        if (input.waiting === 0) for (const done of inputWaiters) done()
+      } else if (message.type === 'bye') {
+        // Its close message is on the way and names the reason; it must not wait for ever.
+        setTimeout(() => finish({ code: 'ended', message: 'the host said goodbye' }), 500).unref()
+      }
+    },
+  })
+
+  const finish = (why: SessionEnd, isBye = false): Promise<void> => {
+    if (end) return Promise.resolve()
+    end = why
+    clearTimeout(lossTimer)
+    clearInterval(inputTimer)
+    clearInterval(feedbackTimer)
+    signal?.removeEventListener('abort', onAbort)
+    frames.end()
+    packets.end()
+    for (const done of inputWaiters) done()
+    for (const waiter of resizeWaiters.splice(0)) waiter.reject(new StreamError(why.code, why.message))
+    control.end()
+    const closed = link.close(isBye)
+    resolveEnded(why)
+    return closed
+  }
+
+  const inputTimer = setInterval(flushInput, resendMs)
+  const feedbackTimer = setInterval(() => {
+    const now = nowUs()
+    if (now - link.lastArrivalUs > started.idleTimeoutMs * 1000) {
+      const message = `nothing has come from the host for ${started.idleTimeoutMs} ms`
+      void finish({ code: 'lost', message })
+      return
+    }
+    settle()
+    if (link.counts.video === fedBackVideo) return
+    fedBackVideo = link.counts.video
+    // A late datagram takes a gap back; what was told never sinks, so that the host can work with differences.
+    reportedLost = Math.max(reportedLost, link.lostVideo)
+    link.sendPath({
+      type: 'feedback',
+      newestFrame: Math.max(0, assembler.counts.newestWhole),
+      received: link.counts.video,
+      lost: reportedLost,
+      recovered: assembler.counts.recovered,
+      framesLost: assembler.counts.lostFrames,
+      audioLost: audio.counts.lost,
+      delayVariationUs: delay.take(now),
+    })
+  }, feedbackMs)
+  const onAbort = () => void quit()
+  const quit = (): Promise<void> => {
+    if (end) return Promise.resolve()
+    control.send({ type: 'close', code: 'quit', message: 'the client has ended the session' })
+    const why = signal?.aborted ? aborted(signal).message : 'the client has ended the session'
+    return finish({ code: 'quit', message: why }, true)
+  }
+  if (signal?.aborted) void quit()
+  else signal?.addEventListener('abort', onAbort)
+
+  const onMessage = (message: HostMessage) => {
+    if (message.type === 'ping') control.send({ type: 'pong', id: message.id })
+    else if (message.type === 'cursor') listener.onCursor?.(message.cursor)
+    else if (message.type === 'rumble') listener.onRumble?.(message)
+    else if (message.type === 'grants') listener.onGrants?.(message.grants)
+    else if (message.type === 'bitrate') listener.onBitrate?.(message.kbps)
+    else if (message.type === 'resize-refused') {
+      const why = `the host keeps the mode: ${message.message || 'it gave no reason'}`
+      resizeWaiters.shift()?.reject(new StreamError('mode', why))
+    } else if (message.type === 'resized') {
+      resizeWaiters.shift()?.resolve(message.mode)
+      listener.onResized?.(message.mode, message.generation)
+    }
+  }
+  const listen = async () => {
+    while (!end) onMessage(await control.receive())
+  }
+  listen().catch((error: unknown) => {
+    const why =
+      error instanceof StreamError ? error : new StreamError('error', String(error), { cause: error })
+    void finish({ code: why.code, message: why.message })
+  })
+
+  const sendInput = (...events: readonly InputEvent[]) => {
+    if (end) return
+    const wasIdle = input.waiting === 0
+    for (const event of events) input.add(event)
+    // What follows while the first is on its way leaves with the next acknowledgement, or 20 ms later.
+    if (wasIdle) flushInput()
+  }
+
+  return {
+    started,
+    frames,
+    audio: packets,
+    sendInput,
+    sendText: text => sendInput(...textEvents(text)),
+    inputDone: waitSignal =>
+      new Promise((resolve, reject) => {
+        if (end || input.waiting === 0) return resolve()
+        if (waitSignal?.aborted) return reject(aborted(waitSignal))
+        const done = () => {
+          inputWaiters.delete(done)
+          waitSignal?.removeEventListener('abort', stop)
+          resolve()
+        }
+        const stop = () => {
+          inputWaiters.delete(done)
+          reject(aborted(waitSignal!))
+        }
+        inputWaiters.add(done)
+        waitSignal?.addEventListener('abort', stop, { once: true })
+      }),
+    requestKeyframe,
+    resize: (mode, waitSignal) =>
+      new Promise((resolve, reject) => {
+        if (end) return reject(new StreamError(end.code, end.message))
+        if (waitSignal?.aborted) return reject(aborted(waitSignal))
+        waitSignal?.addEventListener('abort', () => reject(aborted(waitSignal)), { once: true })
+        resizeWaiters.push({ resolve, reject })
+        control.send({ type: 'resize', mode })
+      }),
+    setBitrate: kbps => control.send({ type: 'bitrate', kbps }),
+    reportPresented: ({ decoded, presented, decodeUsP50 }) =>
+      control.send({ type: 'stats', decoded, presented, decode_us_p50: decodeUsP50 }),
+    stats: () => sessionStats({ openedUs, started, link, assembler, audio, progress }),
+    latencyUs: frame => {
+      const { offsetUs } = link.clock
+      return offsetUs === undefined ? undefined : frame.arrivalUs + offsetUs - frame.captureUs
+    },
+    ended,
+    close: quit,
+  }
+}
