@@ -1,19 +1,12 @@
 // `svc-host plugins`: the extensions of a running host.
 import { Command as Parser } from 'commander'
-import { runVerbs } from 'svc-host/api/ctl'
+import { exitCode, runVerbs } from 'svc-host/api/ctl'
 import type { ApiClient } from 'svc-host/client'
 import { defineCommand, type ExtensionRecord } from 'svc-host/sdk'
 import { hasFailed, listText, outcomeText } from './report.ts'
 
 const list = async (host: ApiClient): Promise<readonly ExtensionRecord[]> =>
   (await host.request<{ extensions: ExtensionRecord[] }>('GET', '/extensions')).extensions
-
-/** One after the other, so that a refusal names the one it is about and the rest is untouched. */
-async function change(host: ApiClient, ids: readonly string[], enabled: boolean): Promise<ExtensionRecord[]> {
-  for (const id of ids) await host.request('PUT', `/extensions/${encodeURIComponent(id)}`, { enabled })
-  const records = await list(host)
-  return ids.flatMap(id => records.find(record => record.id === id) ?? [])
-}
 
 export default defineCommand({
   run: context =>
@@ -40,10 +33,14 @@ export default defineCommand({
           .option('--json', 'machine-readable')
           .action((ids: string[]) =>
             verb(async host => {
-              const records = await change(host, ids, enabled)
-              const code = enabled && records.some(hasFailed) ? 1 : 0
-              const text = outcomeText(records, enabled, await list(host))
-              return { data: { extensions: records }, text, code }
+              const before = await list(host)
+              // One after the other: a refusal is about one, and leaves those after it as they were.
+              for (const id of ids)
+                await host.request('PUT', `/extensions/${encodeURIComponent(id)}`, { enabled })
+              const after = await list(host)
+              const switched = after.filter(({ id }) => ids.includes(id))
+              const code = enabled && switched.some(hasFailed) ? exitCode.refused : exitCode.done
+              return { data: { extensions: switched }, text: outcomeText(ids, before, after), code }
             }),
           )
     }),

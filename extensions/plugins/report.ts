@@ -34,19 +34,19 @@ export function listText(out: NodeJS.WritableStream, records: readonly Extension
   return `${table(out, ['ID', 'STATE', 'VERSION', 'FROM', 'WHY'], rows)}\n\n${on} of ${records.length} are on.`
 }
 
-/** One sentence for each extension that was switched, and for each that waits for it now. */
+/** One sentence for each extension that was switched, and for each other one that this has changed. */
 export function outcomeText(
-  changed: readonly ExtensionRecord[],
-  enabled: boolean,
-  all: readonly ExtensionRecord[],
+  ids: readonly string[],
+  before: readonly ExtensionRecord[],
+  after: readonly ExtensionRecord[],
 ): string {
-  const names = new Set(changed.map(({ id }) => id))
-  const waiting = enabled ? [] : all.filter(({ id, state }) => state === 'waiting' && !names.has(id))
-  return [
-    ...changed.map(({ id, state, why }) => sentence(`${id} is ${state}`, why)),
-    ...waiting.map(({ id, why }) => sentence(`${id} waits`, why)),
-  ].join('\n')
+  const stateBefore = new Map(before.map(({ id, state }) => [id, state]))
+  const switched = after.filter(({ id }) => ids.includes(id))
+  const followed = after.filter(({ id, state }) => !ids.includes(id) && stateBefore.get(id) !== state)
+  return [...switched, ...followed].map(sentence).join('\n')
 }
 
-const sentence = (what: string, why: string | null): string =>
-  `${what}${why ? `: ${plain(why)}` : ''}`.replace(/\.?$/, '.')
+const sentence = ({ id, state, why }: ExtensionRecord): string => {
+  const reason = why && state !== 'off' ? `: ${plain(why)}` : ''
+  return `${id} is ${state}${reason}`.replace(/\.?$/, '.')
+}
