@@ -9,6 +9,7 @@ import {
   DeviceRegistry,
   EventBus,
   Extensions,
+  type HostIdentity,
   HostInfo,
   PluginTokens,
 } from 'svc-host/sdk'
@@ -46,6 +47,8 @@ export interface HostOptions {
   /** What to run instead of what is found on the disk. */
   readonly found?: readonly Found[]
   readonly sink?: LogSink
+  /** True: the process belongs to somebody else, who sees to errors that nobody caught. */
+  readonly isEmbedded?: boolean
 }
 
 export interface Host {
@@ -54,6 +57,7 @@ export interface Host {
   readonly bus: Bus
   readonly hooks: Hooks
   readonly services: Services
+  readonly identity: HostIdentity
   readonly adminToken: string
   stop(): Promise<void>
 }
@@ -116,7 +120,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       reach.routes.add({ owner: kernelOwner, route, signal: steps.signal, run, scope: steps })
     }
     const describe = hooks.own(kernelOwner, DescribeHost as never)
-    steps.add('stray errors', catchStrays(faults, log))
+    if (!options.isEmbedded) steps.add('stray errors', catchStrays(faults, log))
 
     steps.add('extensions', () => life.stop())
     await life.reconcile()
@@ -132,7 +136,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       })
     }
     let stopped: Promise<void> | undefined
-    return { extensions: life, front, bus, hooks, services, adminToken, stop: () => (stopped ??= stop()) }
+    return { extensions: life, front, bus, hooks, services, identity, adminToken, stop: () => (stopped ??= stop()) }
   } catch (error) {
     await steps.close()
     throw error

@@ -1,0 +1,161 @@
+// For tests of extensions: the real host in this process, with only the extensions named, on a free port.
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { type Found, Manifest, readExtension, type UndoKinds } from '../../kernel/discover.ts'
+import { startHost as boot } from '../../kernel/index.ts'
+import type { EventKind, EventRecord, Extension, Extensions, Token } from '../index.ts'
+
+/** An extension written in the test itself; what the manifest leaves out has plain defaults. */
+export interface InlineExtension {
+  readonly manifest: { readonly id: string; readonly [key: string]: unknown }
+  // biome-ignore lint/suspicious/noExplicitAny: any config and any services, as the author has them
+  readonly extension: Extension<any, any>
+  readonly undo?: UndoKinds
+}
+
+export interface TestHostOptions {
+  /** Ids of built-ins, paths of folders, or extensions written in place. */
+  readonly extensions: readonly (string | InlineExtension)[]
+  /** Config of an extension by its id, written to its config file. */
+  readonly config?: Readonly<Record<string, object>>
+  readonly flags?: Readonly<Record<string, string | boolean>>
+  readonly env?: Readonly<Record<string, string>>
+  /** A config folder to keep; otherwise one of its own that `stop` removes. */
+  readonly configDir?: string
+}
+
+export interface InjectOptions {
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** Bearer; default the admin token, null: none. */
+  readonly token?: string | null
+  readonly headers?: Readonly<Record<string, string>>
+  /** Certificate and key of a client. */
+  readonly client?: { readonly certificatePem: string; readonly privateKeyPem: string }
+  readonly signal?: AbortSignal
+}
+
+export interface Injected {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  /** The parsed JSON; undefined when it is none. */
+  // biome-ignore lint/suspicious/noExplicitAny: the test knows what it asked for
+  readonly json: any
+}
+
+export interface LogLine {
+  readonly level: number
+  readonly extension: string
+  readonly msg: string
+  readonly [field: string]: unknown
+}
+
+export interface TestHost {
+  readonly configDir: string
+  readonly port: number
+  readonly adminToken: string
+  readonly extensions: Extensions
+  readonly logs: readonly LogLine[]
+  /** Every event since the start. */
+  events(): readonly EventRecord[]
+  emit<P extends object>(kind: EventKind<P>, payload: P): EventRecord
+  service<T>(token: Token<T>): T | undefined
+  /** Sends a real HTTPS request; `path` is relative to `/api/v1`, or absolute with a leading double slash. */
+  inject(method: string, path: string, options?: InjectOptions): Promise<Injected>
+  /** Likewise, for an answer that is read piece by piece. */
+  open(method: string, path: string, options?: InjectOptions): Promise<IncomingMessage>
+  stop(): Promise<void>
+}
+
+const builtins = fileURLToPath(new URL('../../extensions/', import.meta.url))
+
+const inline = ({ manifest, extension, undo }: InlineExtension): Found => ({
+  id: manifest.id,
+  folder: dirname(builtins),
+  builtin: true,
+  manifest: Manifest.parse({ version: '1.0.0', sdk: '^1.0.0', title: manifest.id, realm: 'kernel', ...manifest }),
+  load: async () => extension,
+  ...(undo && { loadUndo: async () => undo }),
+})
+
+const find = (each: string | InlineExtension): Promise<Found> | Found => {
+  if (typeof each !== 'string') return inline(each)
+  const folder = each.includes('/') ? resolve(each) : join(builtins, each)
+  return readExtension(folder, basename(folder), true)
+}
+
+/** Boots a host; `stop` it in the test's end. */
+export async function startHost(options: TestHostOptions): Promise<TestHost> {
+  const configDir = options.configDir ?? (await mkdtemp(join(tmpdir(), 'svc-host-test-')))
+  const logs: LogLine[] = []
+  await mkdir(join(configDir, 'extension-config'), { recursive: true })
+  for (const [id, config] of Object.entries(options.config ?? {})) {
+    await writeFile(join(configDir, 'extension-config', `${id}.json`), JSON.stringify(config))
+  }
+  const host = await boot({
+    configDir,
+    flags: { 'mgmt-bind': '127.0.0.1:0', ...options.flags },
+    env: { SVC_LOG: 'debug', ...options.env },
+    found: await Promise.all(options.extensions.map(find)),
+    sink: { write: line => void logs.push(JSON.parse(line)) },
+    isEmbedded: true,
+  })
+  const { front, adminToken, identity } = host
+
+  const open = async (method: string, path: string, given: InjectOptions = {}): Promise<IncomingMessage> => {
+    const { body, token = adminToken, headers, client, signal } = given
+    const outgoing = request({
+      method,
+      host: '127.0.0.1',
+      port: front.port,
+      path: path.startsWith('//') ? path.slice(1) : `/api/v1${path}`,
+      agent: false,
+      ca: identity.certificatePem,
+      checkServerIdentity: () => undefined,
+      ...(client && { cert: client.certificatePem, key: client.privateKeyPem }),
+      signal,
+      headers: {
+        ...(token !== null && { authorization: `Bearer ${token}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+    })
+    outgoing.end(body === undefined ? undefined : JSON.stringify(body))
+    const [answer] = (await once(outgoing, 'response')) as [IncomingMessage]
+    return answer
+  }
+
+  return {
+    configDir,
+    port: front.port,
+    adminToken,
+    extensions: host.extensions,
+    logs,
+    events: () => host.bus.replay(0).events,
+    emit: (kind, payload) => host.bus.emit(kind, payload),
+    service: token => host.services.get(token),
+    open,
+    async inject(method, path, given) {
+      const answer = await open(method, path, given)
+      const body = await text(answer)
+      const isJson = answer.headers['content-type']?.includes('json') && body !== ''
+      return {
+        status: answer.statusCode!,
+        headers: answer.headers,
+        text: body,
+        json: isJson ? JSON.parse(body) : undefined,
+      }
+    },
+    async stop() {
+      await host.stop()
+      if (!options.configDir) await rm(configDir, { recursive: true, force: true })
+    },
+  }
+}

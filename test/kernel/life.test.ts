@@ -1,0 +1,343 @@
+// The life of extensions: start order, ranges, cascades, conflicts, and that failure and restarts leave nothing.
+import { defineExtension, event, hook, route, token } from 'svc-host/sdk'
+import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
+import { afterEach, expect, test } from 'vitest'
+import { z } from 'zod'
+
+const Clock = token<{ now(): number }>('clock.time', '1.2.0')
+const Diary = token<{ write(): void }>('diary.pages', '1.0.0')
+
+let host: TestHost | undefined
+afterEach(async () => {
+  await host?.stop()
+  host = undefined
+})
+
+const steps: string[] = []
+const start = async (...extensions: InlineExtension[]): Promise<TestHost> => {
+  steps.length = 0
+  host = await startHost({ extensions })
+  return host
+}
+
+const noted = (id: string) => async (ctx: { effect(l: string, s: () => () => void): Promise<void> }) => {
+  steps.push(`+${id}`)
+  await ctx.effect('note', () => () => void steps.push(`-${id}`))
+}
+
+const clock = (version = '1.2.0', id = 'clock'): InlineExtension => ({
+  manifest: { id, provides: { 'clock.time': version } },
+  extension: defineExtension({
+    async setup(ctx) {
+      await noted(id)(ctx)
+      ctx.provide({ ...Clock, version }, { now: () => 42 })
+    },
+  }),
+})
+
+const diary = (range = '^1.1.0'): InlineExtension => ({
+  manifest: { id: 'a-diary', requires: { 'clock.time': range }, provides: { 'diary.pages': '1.0.0' } },
+  extension: defineExtension({
+    deps: { clock: Clock },
+    async setup(ctx, services) {
+      await noted('a-diary')(ctx)
+      expect(services.clock.now()).toBe(42)
+      ctx.provide(Diary, { write: () => {} })
+      ctx.route(
+        route({
+          method: 'GET',
+          path: '/diary',
+          summary: 'Read',
+          lanes: 'open',
+          replies: { 200: z.object({ at: z.number() }) },
+          handler: () => ({ at: services.clock.now() }),
+        }),
+      )
+    },
+  }),
+})
+
+const reader: InlineExtension = {
+  manifest: { id: 'a-reader', requires: { 'diary.pages': '^1.0.0' } },
+  extension: defineExtension({ deps: { diary: Diary }, setup: ctx => noted('a-reader')(ctx) }),
+}
+
+const of = (h: TestHost, id: string) => h.extensions.list().find(record => record.id === id)!
+
+test('starts in the order of needs, stops dependants first, and starts them again when the provider returns', async () => {
+  const h = await start(reader, diary(), clock())
+  expect(steps).toEqual(['+clock', '+a-diary', '+a-reader'])
+  expect((await h.inject('GET', '/diary', { token: null })).json).toEqual({ at: 42 })
+  await h.extensions.enable('clock', false)
+  expect(steps.slice(3)).toEqual(['-a-reader', '-a-diary', '-clock'])
+  expect((await h.inject('GET', '/diary')).status).toBe(404)
+  expect(of(h, 'a-diary')).toMatchObject({
+    state: 'waiting',
+    why: 'needs service clock.time ^1.1.0 of clock, which is off: is switched off',
+  })
+  expect(of(h, 'a-reader').why).toContain('needs service diary.pages ^1.0.0 of a-diary, which is waiting')
+  await h.extensions.enable('clock', true)
+  expect(steps.slice(6)).toEqual(['+clock', '+a-diary', '+a-reader'])
+  expect((await h.inject('GET', '/diary')).json).toEqual({ at: 42 })
+  expect(h.extensions.list().map(({ why }) => why)).toEqual([null, null, null])
+})
+
+test('names the range wanted and what was found', async () => {
+  const h = await start(diary('^2.0.0'), clock())
+  expect(of(h, 'a-diary')).toMatchObject({
+    state: 'waiting',
+    why: 'needs service clock.time ^2.0.0, but clock provides 1.2.0',
+  })
+  await h.stop()
+  const alone = await start(diary())
+  expect(of(alone, 'a-diary').why).toBe('needs service clock.time ^1.1.0, which nobody provides')
+})
+
+test('a cycle waits, with the reason, and nothing else does', async () => {
+  const A = token('a.thing', '1.0.0')
+  const B = token('b.thing', '1.0.0')
+  const side = (id: string, needs: typeof A, gives: typeof A): InlineExtension => ({
+    manifest: { id, requires: { [needs.id]: '*' }, provides: { [gives.id]: '1.0.0' } },
+    extension: defineExtension({ deps: { needs }, setup: ctx => ctx.provide(gives, {}) }),
+  })
+  const h = await start(side('side-a', B, A), side('side-b', A, B), clock())
+  expect(of(h, 'side-a').state).toBe('waiting')
+  expect(of(h, 'side-b').why).toContain('of side-a, which is waiting')
+  expect(of(h, 'clock').state).toBe('on')
+})
+
+test('a second provider fails and names the first; a version other than the manifest says fails', async () => {
+  const liar: InlineExtension = {
+    manifest: { id: 'liar', provides: { 'diary.pages': '2.0.0' } },
+    extension: defineExtension({ setup: ctx => ctx.provide(Diary, { write: () => {} }) }),
+  }
+  const h = await start(clock(), clock('1.2.0', 'z-clock'), liar)
+  expect(of(h, 'z-clock')).toMatchObject({
+    state: 'failed',
+    why: 'setup failed: service clock.time is already provided by clock',
+  })
+  expect(of(h, 'liar').why).toContain('provides service diary.pages 1.0.0, but extension.json says 2.0.0')
+  expect(of(h, 'clock').state).toBe('on')
+})
+
+test('deps and manifest must name the same services', async () => {
+  const missing: InlineExtension = {
+    manifest: { id: 'missing' },
+    extension: defineExtension({ deps: { clock: Clock }, setup: () => {} }),
+  }
+  const extra: InlineExtension = {
+    manifest: { id: 'extra', requires: { 'clock.time': '*' } },
+    extension: defineExtension({ setup: () => {} }),
+  }
+  const h = await start(missing, extra, clock())
+  expect(of(h, 'missing').why).toContain('deps.clock is clock.time, which "requires" in extension.json does not name')
+  expect(of(h, 'extra').why).toContain('extension.json requires clock.time, which deps does not name')
+})
+
+test('a failing setup undoes everything, last first, and stops nobody else; switching it on tries again', async () => {
+  let isBroken = true
+  const broken: InlineExtension = {
+    manifest: { id: 'broken', provides: { 'diary.pages': '1.0.0' } },
+    extension: defineExtension({
+      async setup(ctx) {
+        ctx.provide(Diary, { write: () => {} })
+        await ctx.effect('one', () => () => void steps.push('-one'))
+        await ctx.effect('two', async () => async () => {
+          await new Promise(done => setTimeout(done, 5))
+          steps.push('-two')
+        })
+        if (isBroken) throw new Error('no luck')
+      },
+    }),
+  }
+  const h = await start(broken, clock())
+  expect(steps).toEqual(['+clock', '-two', '-one'])
+  expect(of(h, 'broken')).toMatchObject({ state: 'failed', why: 'setup failed: no luck', effects: [], errors: 1 })
+  expect(h.service(Diary)).toBeUndefined()
+  const line = h.logs.find(({ msg }) => msg === '[broken] setup: no luck')
+  expect(line).toMatchObject({ extension: 'broken', during: 'setup' })
+  isBroken = false
+  expect((await h.extensions.enable('broken', true)).state).toBe('on')
+  expect(h.service(Diary)).toBeDefined()
+})
+
+test('an undo that throws is laid at its owner and stops no other undo', async () => {
+  const clumsy: InlineExtension = {
+    manifest: { id: 'clumsy' },
+    extension: defineExtension({
+      async setup(ctx) {
+        await ctx.effect('first', () => () => void steps.push('-first'))
+        await ctx.effect('second', () => () => {
+          throw new Error('stuck')
+        })
+      },
+    }),
+  }
+  const h = await start(clumsy)
+  const record = await h.extensions.enable('clumsy', false)
+  expect(record).toMatchObject({ state: 'off', errors: 1, effects: [] })
+  expect(steps).toEqual(['-first'])
+  expect(h.logs.map(({ msg }) => msg)).toContain('[clumsy] undo of "second": stuck')
+})
+
+test('a scope that is closing refuses what comes late and undoes it at once', async () => {
+  let late: Promise<string> | undefined
+  const slow: InlineExtension = {
+    manifest: { id: 'slow' },
+    extension: defineExtension({
+      setup(ctx) {
+        ctx.signal.addEventListener('abort', () => {
+          late = ctx
+            .effect('too late', () => () => {})
+            .then(
+              () => 'registered',
+              error => (error as Error).message,
+            )
+        })
+      },
+    }),
+  }
+  const h = await start(slow)
+  await h.extensions.enable('slow', false)
+  expect(await late).toBe('slow is stopping; "too late" was not registered')
+})
+
+test('an optional service comes and goes without a restart, and takes what was registered on it along', async () => {
+  const guest: InlineExtension = {
+    manifest: { id: 'guest', optional: { 'clock.time': '^1.0.0' } },
+    extension: defineExtension({
+      async setup(ctx) {
+        await noted('guest')(ctx)
+        ctx.using(Clock, async (service, sub) => {
+          await sub.effect('tick', () => {
+            steps.push(`tick ${service.now()}`)
+            return () => void steps.push('untick')
+          })
+          sub.route(
+            route({
+              method: 'GET',
+              path: '/tick',
+              summary: 'Tick',
+              lanes: 'open',
+              replies: { 200: z.object({ at: z.number() }) },
+              handler: () => ({ at: service.now() }),
+            }),
+          )
+        })
+      },
+    }),
+  }
+  const h = await start(guest, clock())
+  expect(steps).toEqual(['+clock', '+guest', 'tick 42'].toSorted((a, b) => steps.indexOf(a) - steps.indexOf(b)))
+  expect((await h.inject('GET', '/tick')).status).toBe(200)
+  await h.extensions.enable('clock', false)
+  expect(steps.slice(3)).toEqual(['untick', '-clock'])
+  expect((await h.inject('GET', '/tick')).status).toBe(404)
+  expect(of(h, 'guest').effects).toEqual(['note', 'wait for clock.time'])
+  await h.extensions.enable('clock', true)
+  expect(steps.slice(5)).toEqual(['+clock', 'tick 42'])
+  expect((await h.inject('GET', '/tick')).status).toBe(200)
+})
+
+test('a service given on an optional one takes its dependants along when that one goes', async () => {
+  const bridge: InlineExtension = {
+    manifest: { id: 'bridge', optional: { 'clock.time': '*' }, provides: { 'diary.pages': '1.0.0' } },
+    extension: defineExtension({
+      setup: ctx => ctx.using(Clock, (_service, sub) => sub.provide(Diary, { write: () => {} })),
+    }),
+  }
+  const h = await start(bridge, reader, clock())
+  expect(of(h, 'a-reader').state).toBe('on')
+  await h.extensions.enable('clock', false)
+  expect(of(h, 'bridge').state).toBe('on')
+  expect(of(h, 'a-reader')).toMatchObject({
+    state: 'waiting',
+    why: 'needs service diary.pages ^1.0.0 of bridge, which is on, but does not offer it now',
+  })
+  expect(steps.indexOf('-a-reader')).toBeLessThan(steps.indexOf('-clock'))
+  await h.extensions.enable('clock', true)
+  expect(of(h, 'a-reader').state).toBe('on')
+})
+
+test('a duplicate route costs its owner, not the first, and its dependants follow', async () => {
+  const twice = (id: string): InlineExtension => ({
+    ...diary(),
+    manifest: { ...diary().manifest, id, provides: id === 'a-diary' ? { 'diary.pages': '1.0.0' } : {} },
+    ...(id !== 'a-diary' && {
+      extension: defineExtension({
+        deps: { clock: Clock },
+        setup: ctx =>
+          ctx.route(
+            route({
+              method: 'GET',
+              path: '/diary',
+              summary: 'Twice',
+              lanes: 'open',
+              replies: { 200: z.object({}) },
+              handler: () => ({}),
+            }),
+          ),
+      }),
+    }),
+  })
+  const h = await start(clock(), twice('a-diary'), twice('b-diary'))
+  expect(of(h, 'a-diary').state).toBe('on')
+  expect(of(h, 'b-diary')).toMatchObject({ state: 'failed', effects: [] })
+  expect(of(h, 'b-diary').why).toContain('a-diary has this route already')
+  expect((await h.inject('GET', '/diary')).json).toEqual({ at: 42 })
+})
+
+test('a hundred restarts leave nothing behind', async () => {
+  const Tick = event('clock.ticked', z.object({}))
+  const point = hook.series<number>('clock.adjust', { onFailure: 'skip' })
+  const busy: InlineExtension = {
+    manifest: { id: 'busy', optional: { 'clock.time': '*' } },
+    extension: defineExtension({
+      async setup(ctx) {
+        ctx.on(Tick, () => {})
+        ctx.tap(point, () => {})
+        ctx.hookPoint(hook.bail('busy.ask', { onFailure: 'skip' }))
+        ctx.using(Clock, (_service, sub) => sub.on(Tick, () => {}))
+        const timer = await ctx.effect('timer', () => {
+          const t = setInterval(() => {}, 1000)
+          return () => clearInterval(t)
+        })
+        return timer
+      },
+    }),
+  }
+  const h = await start(busy, clock(), diary())
+  const settle = () => new Promise(done => setTimeout(done, 50))
+  const holdings = () => ({
+    effects: h.extensions.list().map(({ effects }) => effects),
+    timers: process.getActiveResourcesInfo().filter(name => name === 'Timeout').length,
+  })
+  await settle()
+  const before = holdings()
+  for (let i = 0; i < 100; i++) {
+    await h.extensions.enable(i % 2 ? 'busy' : 'clock', false)
+    await h.extensions.enable(i % 2 ? 'busy' : 'clock', true)
+  }
+  await settle()
+  expect(holdings()).toEqual(before)
+  expect(h.extensions.list().map(({ state, errors }) => [state, errors])).toEqual(Array(3).fill(['on', 0]))
+})
+
+test('GET and PUT /extensions: admin only, stored, announced', async () => {
+  const h = await start(clock(), reader)
+  expect((await h.inject('GET', '/extensions', { token: null })).status).toBe(401)
+  const list = (await h.inject('GET', '/extensions')).json.extensions
+  expect(list.map((e: { id: string; state: string }) => [e.id, e.state])).toEqual([
+    ['clock', 'on'],
+    ['a-reader', 'waiting'],
+  ])
+  const off = await h.inject('PUT', '/extensions/clock', { body: { enabled: false } })
+  expect([off.status, off.json.state, off.json.why]).toEqual([200, 'off', 'is switched off'])
+  expect((await h.inject('PUT', '/extensions/none', { body: { enabled: false } })).json).toEqual({
+    error: 'there is no extension "none"',
+  })
+  expect((await h.inject('PUT', '/extensions/clock', { body: {} })).status).toBe(400)
+  const told = h.events().filter(({ kind }) => kind === 'extensions.changed')
+  expect(told.at(-1)).toMatchObject({ id: 'clock', state: 'off', schema: 1 })
+  expect(h.events().find(({ kind }) => kind === 'host.started')).toMatchObject({ version: expect.any(String) })
+})
