@@ -1,0 +1,42 @@
+// The native plane: TLS control connections and sealed media on one port number.
+import { hostname } from 'node:os'
+import { DisplayPool } from 'svc-host/api/displays'
+import { MediaEngine } from 'svc-host/api/media'
+import { PairingRoster, PairingWindow } from 'svc-host/api/pairing'
+import { SessionRegistry } from 'svc-host/api/sessions'
+import { hostCollect } from 'svc-host/api/status'
+import { CertificateIdentity, defineExtension, HostInfo } from 'svc-host/sdk'
+import { z } from 'zod'
+import { NativePlane } from './api.ts'
+import { openNativeService } from './service.ts'
+
+export default defineExtension({
+  config: z.object({
+    port: z.int().min(0).max(65_535).default(9777),
+    idleTimeoutMs: z.int().min(1000).max(120_000).default(8000),
+  }),
+  deps: {
+    engine: MediaEngine,
+    host: HostInfo,
+    identity: CertificateIdentity,
+    pairing: PairingWindow,
+    pool: DisplayPool,
+    registry: SessionRegistry,
+    roster: PairingRoster,
+  },
+  async setup(ctx, { host, ...services }) {
+    const { port, idleTimeoutMs } = ctx.config
+    const id = services.identity.fingerprint.slice(0, 16).toUpperCase()
+    const native = await openNativeService({
+      ...services,
+      host: { name: hostname(), id, version: host.version },
+      port,
+      idleTimeoutMs,
+      log: ctx.log,
+    })
+    await ctx.effect('native sockets and sessions', () => native.close)
+    ctx.provide(NativePlane, { port: native.port })
+    ctx.tap(hostCollect, facts => ({ ...facts, ports: { ...facts.ports, native: native.port } }))
+    ctx.log.info(`native plane on port ${native.port}, TCP and UDP`)
+  },
+})
