@@ -28,7 +28,14 @@ export class Generation {
   readonly #app: FastifyInstance
   readonly #takeovers = new WeakMap<IncomingMessage, Takeover>()
 
-  constructor(routes: readonly OwnedRoute[], gate: Gate) {
+  /** Resolves to a generation that can answer; rejects where the framework refuses a route. */
+  static async build(routes: readonly OwnedRoute[], gate: Gate): Promise<Generation> {
+    const generation = new Generation(routes, gate)
+    await generation.#app.ready()
+    return generation
+  }
+
+  private constructor(routes: readonly OwnedRoute[], gate: Gate) {
     const app = fastify({
       logger: false,
       exposeHeadRoutes: false,
@@ -64,10 +71,6 @@ export class Generation {
       return refuse(reply.header('allow', allow), new HttpError(405, `this path answers ${allow} only`))
     })
     this.#app = app
-  }
-
-  async ready(): Promise<void> {
-    await this.#app.ready()
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {

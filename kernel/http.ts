@@ -11,10 +11,10 @@ import {
   type PluginTokens,
   type Route,
 } from 'svc-host/sdk'
-import { Generation } from './generation.ts'
+import type { Generation } from './generation.ts'
 import { authorize, type Peer } from './lanes.ts'
 import { type BindAddress, isLoopback, type Listener, openListener } from './listener.ts'
-import { schemasOf, urlOf } from './openapi.ts'
+import { buildGeneration } from './sift.ts'
 import { Tally } from './tally.ts'
 
 /** A route with the extension it belongs to. */
@@ -134,11 +134,9 @@ export function createFront(options: FrontOptions): Front {
   }
 
   const swap = async (routes: readonly OwnedRoute[]): Promise<LeftOut[]> => {
-    const { sound, leftOut } = sift(routes)
-    const next = new Generation(sound, gate)
-    await next.ready()
+    const { generation, sound, leftOut } = await buildGeneration(routes, gate)
     const old = live
-    live = next
+    live = generation
     published = sound
     void old?.retire()
     await new Promise(done => setImmediate(done))
@@ -159,7 +157,7 @@ export function createFront(options: FrontOptions): Front {
     listen: async () => {
       listener = await openListener(options.bind, options.identity, {
         request: (request, response) => {
-          if (!live) return void response.writeHead(503).end()
+          if (!live) return void response.writeHead(503, jsonType).end('{"error":"the host is starting"}')
           hold(request.socket, response, [live.open, everything])
           live.handle(request, response)
         },
@@ -186,6 +184,8 @@ export function createFront(options: FrontOptions): Front {
   }
 }
 
+const jsonType = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' }
+
 /** IPv4 addresses mapped into IPv6 count as IPv4. */
 const plainAddress = (address: string): string => address.replace(/^::ffff:(?=\d+\.)/i, '')
 const certificates = new WeakMap<TLSSocket, string | null>()
@@ -199,49 +199,4 @@ function peerOf(socket: TLSSocket): Peer {
   }
   const address = plainAddress(socket.remoteAddress ?? '')
   return { address, loopback: isLoopback(address), fingerprint }
-}
-
-const METHODS = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE']
-
-/** What is wrong with a route on its own; JavaScript authors have no compiler to tell them. */
-function fault(route: Route): string | undefined {
-  const { lanes } = route
-  if (!METHODS.includes(route.method))
-    return `method ${String(route.method)} is none of ${METHODS.join(', ')}`
-  if (typeof route.path !== 'string' || !/^(\/([^\s{}:*?#]*|\{\w+\}))+$/.test(route.path))
-    return 'the path must begin with / and write parameters as {name}'
-  const classed = typeof lanes === 'object' && lanes !== null
-  if (lanes !== 'open' && lanes !== 'loopback' && !(classed && 'plugin' in lanes && 'device' in lanes))
-    return 'lanes are missing; write open, loopback, or { plugin, device }'
-  if (!route.upgrade && typeof route.handler !== 'function') return 'there is no handler'
-  if (!route.upgrade && !route.stream && !Object.keys(route.replies ?? {}).length)
-    return 'replies are missing'
-  try {
-    schemasOf(route)
-  } catch (cause) {
-    return `a schema cannot be described: ${(cause as Error).message}`
-  }
-  return undefined
-}
-
-/** Sorts out owners with a route that cannot be built or that a sound owner before them has. */
-function sift(routes: readonly OwnedRoute[]): { sound: OwnedRoute[]; leftOut: LeftOut[] } {
-  const holders = new Map<string, string>()
-  const sound: OwnedRoute[] = []
-  const leftOut: LeftOut[] = []
-  for (const [owner, own] of Map.groupBy(routes, each => each.owner)) {
-    const keys = new Set<string>()
-    let error: Error | undefined
-    for (const { route } of own) {
-      const key = `${route.method} ${urlOf(route).replace(/\{\w+\}/g, '{}')}`
-      const holder = keys.has(key) ? owner : holders.get(key)
-      const why = holder ? `${holder} has this route already` : fault(route)
-      if (why) error ??= new Error(`[${owner}] ${route.method} ${route.path}: ${why}`)
-      keys.add(key)
-    }
-    if (error) leftOut.push({ owner, error })
-    else sound.push(...own)
-    if (!error) for (const key of keys) holders.set(key, owner)
-  }
-  return { sound, leftOut }
 }

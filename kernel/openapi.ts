@@ -20,8 +20,17 @@ function describe(schema: z.ZodType, io: 'input' | 'output'): Json {
   return json
 }
 
-/** Every schema of a route as JSON Schema; throws where one cannot be described. */
-export function schemasOf(route: Route): {
+type Described = ReturnType<typeof describeAll>
+const described = new WeakMap<Route, Described>()
+
+/** Every schema of a route as JSON Schema; throws where one cannot be described. Worked out once for each route. */
+export function schemasOf(route: Route): Described {
+  const known = described.get(route) ?? describeAll(route)
+  described.set(route, known)
+  return known
+}
+
+function describeAll(route: Route): {
   params?: Json
   query?: Json
   body?: Json

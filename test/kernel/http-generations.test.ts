@@ -244,6 +244,7 @@ test('a bad route costs its owner and nobody else, with the reason', async () =>
     owned(bad('/e', { handler: undefined }), 'sixth'),
     owned(bad('/f', { lanes: { plugin: false } }), 'seventh'),
     owned(ok('/mine'), 'eighth'),
+    owned(bad('/g', { bodyLimit: -1 }), 'ninth'),
   ])
   expect(leftOut.map(({ error }) => error.message)).toEqual([
     '[second] GET /a/{name}: first has this route already',
@@ -252,6 +253,7 @@ test('a bad route costs its owner and nobody else, with the reason', async () =>
     '[fifth] GET c:d: the path must begin with / and write parameters as {name}',
     '[sixth] GET /e: there is no handler',
     '[seventh] GET /f: lanes are missing; write open, loopback, or { plugin, device }',
+    expect.stringMatching(/^\[ninth\] its routes cannot be served: .*bodyLimit/),
   ])
   expect(front.routes().map(({ owner }) => owner)).toEqual(['first', 'eighth'])
   expect((await call('GET', '/api/v1/mine')).status).toBe(200)
