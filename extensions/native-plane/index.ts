@@ -27,16 +27,20 @@ export default defineExtension({
   async setup(ctx, { host, ...services }) {
     const { port, idleTimeoutMs } = ctx.config
     const id = services.identity.fingerprint.slice(0, 16).toUpperCase()
-    const native = await openNativeService({
-      ...services,
-      host: { name: hostname(), id, version: host.version },
-      port,
-      idleTimeoutMs,
-      log: ctx.log,
+    let bound = 0
+    await ctx.effect('native sockets and sessions', async () => {
+      const native = await openNativeService({
+        ...services,
+        host: { name: hostname(), id, version: host.version },
+        port,
+        idleTimeoutMs,
+        log: ctx.log,
+      })
+      bound = native.port
+      return native.close
     })
-    await ctx.effect('native sockets and sessions', () => native.close)
-    ctx.provide(NativePlane, { port: native.port })
-    ctx.tap(hostCollect, facts => ({ ...facts, ports: { ...facts.ports, native: native.port } }))
-    ctx.log.info(`native plane on port ${native.port}, TCP and UDP`)
+    ctx.provide(NativePlane, { port: bound })
+    ctx.tap(hostCollect, facts => ({ ...facts, ports: { ...facts.ports, native: bound } }))
+    ctx.log.info(`native plane on port ${bound}, TCP and UDP`)
   },
 })
