@@ -1,0 +1,129 @@
+// Runs one stream: frames to the recording and the player, input to the host, numbers for the report.
+import { writeFileSync } from 'node:fs'
+import type { Connection, Mode, StreamSession, VideoFrame } from 'svc-host/stream'
+import { StreamError } from 'svc-host/stream'
+import { decoderConfiguration, lengthPrefixed, nalType, nalTypes, nalUnits, pictureSize } from './h264.ts'
+import type { TimedEvents } from './input-script.ts'
+import { createRecording, type Recording } from './matroska.ts'
+import { openPlayer, type Player } from './player.ts'
+import { type Report, report } from './report.ts'
+
+export interface RunOptions {
+  readonly mode: Mode
+  /** Counted from the first frame; without it until somebody ends the stream. */
+  readonly seconds?: number | undefined
+  readonly record?: string | undefined
+  readonly stats?: string | undefined
+  readonly play?: boolean | undefined
+  readonly bitrateKbps?: number | undefined
+  readonly audio?: boolean | undefined
+  /** Times counted from the first frame. */
+  readonly input: readonly TimedEvents[]
+  readonly say: (line: string) => void
+  readonly signal: AbortSignal
+}
+
+/** Waiting for the first frame is over after this, milliseconds. */
+const firstFrameMs = 20_000
+
+export interface RunResult {
+  readonly report: Report
+  /** Why the session ended. */
+  readonly code: string
+  readonly message: string
+}
+
+const playInput = (session: StreamSession, script: readonly TimedEvents[]): (() => void) => {
+  const timers = script.map(({ atMs, events }) => setTimeout(() => session.sendInput(...events), atMs))
+  return () => {
+    for (const timer of timers) clearTimeout(timer)
+  }
+}
+
+export const runStream = async (connection: Connection, options: RunOptions): Promise<RunResult> => {
+  const { say, signal } = options
+  const session = await connection.start({
+    mode: options.mode,
+    ...(options.audio && { audio: { channels: 2, frameMs: 5 } }),
+    ...(options.bitrateKbps && { bitrateKbps: options.bitrateKbps }),
+    onWait: waitsFor => say(`waiting for ${waitsFor} on ${connection.host.name}`),
+    signal,
+  })
+  const { started } = session
+  say(
+    `${connection.host.name} streams ${started.mode.width}x${started.mode.height}@${started.mode.hz} ${started.codec}`,
+  )
+
+  let recording: Recording | undefined
+  let player: Player | undefined
+  let size = { width: started.mode.width, height: started.mode.height }
+  let firstUs = 0
+  let lastUs = 0
+  const latenciesUs: number[] = []
+  const undo: (() => void)[] = []
+
+  const begin = () => {
+    undo.push(playInput(session, options.input))
+    if (options.seconds !== undefined) {
+      const timer = setTimeout(() => void session.close(), options.seconds * 1000)
+      undo.push(() => clearTimeout(timer))
+    }
+  }
+  const take = (frame: VideoFrame) => {
+    if (firstUs === 0) {
+      firstUs = frame.arrivalUs
+      begin()
+    }
+    lastUs = frame.arrivalUs
+    const latency = session.latencyUs(frame)
+    if (latency !== undefined) latenciesUs.push(latency)
+    player?.write(frame.data)
+    const units = nalUnits(frame.data)
+    const sps = units.find(unit => nalType(unit) === nalTypes.sps)
+    const pps = units.find(unit => nalType(unit) === nalTypes.pps)
+    if (sps) size = pictureSize(sps) ?? size
+    if (options.record && !recording && sps && pps) {
+      const configuration = decoderConfiguration(sps, pps)
+      recording = createRecording(
+        options.record,
+        { ...size, hz: started.mode.hz, configuration },
+        started.audio,
+      )
+    }
+    recording?.video(lengthPrefixed(units), frame.captureUs, frame.isKeyframe)
+  }
+  const takePicture = async () => {
+    for await (const frame of session.frames) take(frame)
+  }
+  const takeSound = async () => {
+    for await (const packet of session.audio) recording?.audio(packet.data, packet.captureUs)
+  }
+
+  try {
+    if (started.codec !== 'h264') {
+      throw new StreamError('no-codec', `the host chose ${started.codec}, but this viewer shows h264 only`)
+    }
+    if (options.play) {
+      player = openPlayer(started.codec, connection.host.name)
+      void player.closed.then(() => session.close())
+    }
+    const patience = setTimeout(() => firstUs === 0 && void session.close(), firstFrameMs)
+    undo.push(() => clearTimeout(patience))
+    await Promise.all([takePicture(), takeSound()])
+  } finally {
+    for (const step of undo) step()
+    await session.close()
+    player?.close()
+    recording?.close()
+  }
+  const { code, message } = await session.ended
+  if (firstUs === 0 && code === 'quit' && !signal.aborted) {
+    throw new StreamError(
+      'timeout',
+      `no picture came within ${firstFrameMs / 1000} s: is UDP blocked on the way?`,
+    )
+  }
+  const result = report({ stats: session.stats(), ...size, firstUs, lastUs, latenciesUs, ended: code })
+  if (options.stats) writeFileSync(options.stats, `${JSON.stringify(result, null, 2)}\n`)
+  return { report: result, code, message }
+}

@@ -1,0 +1,206 @@
+// Reassembly under seeded loss, reordering and duplication: what parity can mend is mended, and nothing else comes out.
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createFrameAssembler, lossDelayUs, lossDistance, type VideoFrame } from './frame-assembler.ts'
+import { parityOf } from './reed-solomon.ts'
+
+interface Shape {
+  readonly frame: number
+  readonly blocks: readonly { readonly data: Buffer; readonly k: number; readonly m: number }[]
+  readonly flags?: number
+}
+
+/** What the host would send: section 5.1, written out here once more on purpose. */
+const payloadsOf = ({ frame, blocks, flags = 0 }: Shape): Buffer[][] =>
+  blocks.map(({ data, k, m }, b) => {
+    const size = Math.ceil(data.length / k)
+    const padded = Buffer.concat([data, Buffer.alloc(k * size - data.length)])
+    const shards = Array.from({ length: k }, (_, i) => padded.subarray(i * size, (i + 1) * size))
+    return [...shards, ...parityOf(shards, m)].map((shard, idx) => {
+      const head = Buffer.alloc(24)
+      head.writeUInt32BE(frame, 0)
+      head.set([b, flags | (b === blocks.length - 1 ? 2 : 0), idx, k, m, 1], 4)
+      head.writeUInt32BE(data.length, 12)
+      head.writeBigUInt64BE(BigInt(frame) * 16_667n, 16)
+      return Buffer.concat([head, shard])
+    })
+  })
+const simple = (frame: number, flags = 0, k = 2, m = 0): Shape => ({
+  frame,
+  flags,
+  blocks: [{ data: Buffer.from(`frame ${frame} `.repeat(4)), k, m }],
+})
+const sent = (shape: Shape) => payloadsOf(shape).flat()
+const numbers = (frames: readonly VideoFrame[]) => frames.map(frame => frame.frame)
+const dataOf = (shape: Shape) => Buffer.concat(shape.blocks.map(block => block.data))
+
+const block = fc
+  .record({
+    k: fc.integer({ min: 1, max: 12 }),
+    m: fc.integer({ min: 0, max: 6 }),
+    extra: fc.integer({ min: 0, max: 90 }),
+  })
+  .map(({ k, m, extra }) => ({ k, m, bytes: k + extra }))
+
+describe('frames', () => {
+  it('come out whole and in order whatever is lost within parity, reordered or repeated', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.array(block, { minLength: 1, maxLength: 4 }), {
+          minLength: 1,
+          maxLength: lossDistance - 1,
+        }),
+        fc.infiniteStream(fc.integer({ min: 0, max: 0x7fffffff })),
+        (stream, dice) => {
+          const roll = (n: number) => dice.next().value % n
+          const shapes = stream.map((blocks, frame) => ({
+            frame,
+            flags: frame === 0 ? 1 : 0,
+            blocks: blocks.map(b => ({
+              ...b,
+              data: Buffer.from(Array.from({ length: b.bytes }, () => roll(256))),
+            })),
+          }))
+          const arriving: Buffer[] = []
+          let lostData = 0
+          for (const shape of shapes) {
+            for (const [b, shards] of payloadsOf(shape).entries()) {
+              const { k, m } = shape.blocks[b]!
+              const lost = new Set<number>()
+              for (let left = roll(m + 1); left > 0; left--) lost.add(roll(k + m))
+              lostData += [...lost].filter(idx => idx < k).length
+              for (const [idx, shard] of shards.entries()) {
+                if (lost.has(idx)) continue
+                for (let copies = roll(4) === 0 ? 2 : 1; copies > 0; copies--) {
+                  arriving.splice(roll(arriving.length + 1), 0, shard)
+                }
+              }
+            }
+          }
+          const assembler = createFrameAssembler()
+          const out = arriving.flatMap(payload => assembler.push(payload, 1000))
+          expect(numbers(out)).toEqual(shapes.map(shape => shape.frame))
+          for (const [i, frame] of out.entries()) expect(frame.data.equals(dataOf(shapes[i]!))).toBe(true)
+          expect(assembler.counts).toMatchObject({ lostFrames: 0, malformed: 0, frames: shapes.length })
+          expect(assembler.counts.recovered).toBeGreaterThanOrEqual(lostData)
+          expect(assembler.heldBytes).toBe(0)
+        },
+      ),
+      { numRuns: 150, seed: 7 },
+    )
+  })
+
+  it('never come out wrong at any loss: each is byte for byte a frame that was sent, and numbers only rise', () => {
+    fc.assert(
+      fc.property(fc.array(fc.integer({ min: 0, max: 99 }), { minLength: 400, maxLength: 400 }), rolls => {
+        const assembler = createFrameAssembler()
+        const shapes = Array.from({ length: 40 }, (_, frame) => simple(frame, frame % 10 === 0 ? 1 : 0, 3, 1))
+        let n = 0
+        let last = -1
+        for (const [i, shape] of shapes.entries()) {
+          for (const payload of sent(shape)) {
+            if (rolls[n++ % rolls.length]! < 20) continue
+            for (const frame of assembler.push(payload, i * 16_667)) {
+              expect(frame.frame).toBeGreaterThan(last)
+              expect(frame.data.equals(dataOf(shapes[frame.frame]!))).toBe(true)
+              // After a gap only a keyframe may be the next.
+              if (frame.frame !== last + 1) expect(frame.isKeyframe).toBe(true)
+              last = frame.frame
+            }
+          }
+        }
+        const { frames, lostFrames, droppedFrames } = assembler.counts
+        expect(frames + lostFrames + droppedFrames).toBeLessThanOrEqual(40)
+        expect(frames + lostFrames + droppedFrames).toBeGreaterThanOrEqual(40 - lossDistance)
+      }),
+      { numRuns: 60, seed: 11 },
+    )
+  })
+})
+
+describe('the loss rule', () => {
+  it('gives a frame up 40 ms after a block of a later one was whole, and waits for a keyframe', () => {
+    const assembler = createFrameAssembler()
+    expect(numbers(sent(simple(0, 1)).flatMap(p => assembler.push(p, 0)))).toEqual([0])
+    sent(simple(2)).map(p => assembler.push(p, 10_000))
+    expect(assembler.deadlineUs).toBe(10_000 + lossDelayUs)
+    expect(assembler.tick(10_000 + lossDelayUs - 1)).toEqual([])
+    expect(assembler.needsKeyframe).toBe(false)
+    expect(assembler.tick(10_000 + lossDelayUs)).toEqual([])
+    expect(assembler.needsKeyframe).toBe(true)
+    expect(assembler.counts).toMatchObject({ lostFrames: 1, droppedFrames: 1 })
+    // What was lost comes after all: too late.
+    expect(sent(simple(1)).flatMap(p => assembler.push(p, 60_000))).toEqual([])
+    expect(numbers(sent(simple(3)).flatMap(p => assembler.push(p, 61_000)))).toEqual([])
+    expect(numbers(sent(simple(4, 1)).flatMap(p => assembler.push(p, 62_000)))).toEqual([4])
+    expect(assembler.needsKeyframe).toBe(false)
+  })
+  it('waits for a frame that is only late', () => {
+    const assembler = createFrameAssembler()
+    sent(simple(0, 1)).map(p => assembler.push(p, 0))
+    sent(simple(2)).map(p => assembler.push(p, 1000))
+    expect(numbers(sent(simple(1)).flatMap(p => assembler.push(p, 39_000)))).toEqual([1, 2])
+    expect(assembler.counts.lostFrames).toBe(0)
+  })
+  it('gives a frame up when the one 8 later arrives, and at once, however far ahead it is', () => {
+    const assembler = createFrameAssembler()
+    sent(simple(0, 1)).map(p => assembler.push(p, 0))
+    const halves = [1, 2, 3, 4, 5, 6, 7, 8].map(frame => sent(simple(frame))[0]!)
+    halves.map(p => assembler.push(p, 1))
+    expect(assembler.counts.lostFrames).toBe(0)
+    assembler.push(sent(simple(9))[0]!, 2)
+    expect(assembler.counts.lostFrames).toBe(1)
+    assembler.push(sent(simple(0xffffffff))[0]!, 3)
+    expect(assembler.counts.lostFrames).toBe(0xffffffff - lossDistance)
+  })
+  it('goes on at once with a whole keyframe when nothing older is of use', () => {
+    const assembler = createFrameAssembler()
+    sent(simple(1)).map(p => assembler.push(p, 0))
+    expect(numbers(sent(simple(3, 1)).flatMap(p => assembler.push(p, 1)))).toEqual([3])
+    expect(assembler.counts).toMatchObject({ lostFrames: 2, droppedFrames: 1 })
+  })
+})
+
+describe('hostile payloads', () => {
+  it('never throw, and hold no more than the limit', () => {
+    const limit = 50_000
+    const head = fc.tuple(
+      fc.integer({ min: 0, max: 30 }),
+      fc.integer({ min: 0, max: 255 }),
+      fc.integer({ min: 0, max: 15 }),
+      fc.integer({ min: 0, max: 8 }),
+      fc.integer({ min: 0, max: 5 }),
+      fc.integer({ min: 0, max: 4 }),
+      fc.integer({ min: 0, max: 5000 }),
+    )
+    const payload = fc.oneof(
+      fc.uint8Array({ maxLength: 80 }).map(bytes => Buffer.from(bytes)),
+      head.map(([frame, blk, flags, idx, k, m, size]) => {
+        const bytes = Buffer.alloc(24 + Math.ceil(size / Math.max(1, k)))
+        bytes.writeUInt32BE(frame, 0)
+        bytes.set([blk, flags, idx, k, m, 1], 4)
+        bytes.writeUInt32BE(size, 12)
+        return bytes
+      }),
+    )
+    fc.assert(
+      fc.property(fc.array(payload, { maxLength: 300 }), payloads => {
+        const assembler = createFrameAssembler(limit)
+        for (const [i, p] of payloads.entries()) {
+          assembler.push(p, i * 500)
+          expect(assembler.heldBytes).toBeLessThanOrEqual(limit)
+          expect(assembler.heldBytes).toBeGreaterThanOrEqual(0)
+        }
+      }),
+      { numRuns: 200, seed: 3 },
+    )
+  })
+  it('of one block that contradict each other are dropped', () => {
+    const assembler = createFrameAssembler()
+    const [first] = sent(simple(0, 1, 2, 1))
+    assembler.push(first!, 0)
+    const other = sent(simple(0, 1, 3, 1))
+    for (const p of other) assembler.push(p, 0)
+    expect(assembler.counts.malformed).toBe(other.length)
+  })
+})
