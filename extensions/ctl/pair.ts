@@ -43,7 +43,7 @@ export function windowText(out: NodeJS.WritableStream, window: Window, address: 
   return [
     pinText(out, window.pin),
     `Type this PIN on the device, ${left}. It is good for one try, right or wrong.`,
-    `In the viewer that comes with svc-host: viewer stream ${address} --pin ${window.pin}`,
+    `With the example viewer: npm run -s viewer -- stream ${address} --pin ${window.pin}`,
     '"svc-host ctl pair disarm" closes the window.',
   ].join('\n')
 }
