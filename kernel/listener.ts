@@ -79,7 +79,7 @@ export async function openListener(
     // Heartbeats keep honest streams under this; it ends readers that stopped reading.
     server.setTimeout(120_000)
     server.on('connection', admitSocket)
-    server.on('secureConnection', socket => socket.on('error', () => {}))
+    server.on('secureConnection', socket => secured.add(socket.on('error', () => {})))
     server.on('request', handlers.request)
     server.on('upgrade', (request, socket, head) => {
       ;(socket as Socket).setTimeout(0)
@@ -120,10 +120,12 @@ export async function openListener(
   }
 }
 
-/** Answers bytes that are no HTTP request, when there is still someone to answer. */
+/** Connections whose handshake is done; before that there is no way to answer. */
+const secured = new WeakSet<Duplex>()
+
+/** Answers bytes that are no HTTP request, when a handshake has made that possible and someone is still there. */
 function refuseClient(error: NodeJS.ErrnoException, socket: Duplex): void {
-  if (!socket.writable || error.code === 'ECONNRESET' || !('encrypted' in socket))
-    return void socket.destroy()
+  if (!socket.writable || error.code === 'ECONNRESET' || !secured.has(socket)) return void socket.destroy()
   const [status, text] =
     error.code === 'HPE_HEADER_OVERFLOW'
       ? ['431 Request Header Fields Too Large', 'the request headers are too large']

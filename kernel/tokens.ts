@@ -61,11 +61,13 @@ export function writeEndpoint(configDir: string, port: number, host = '127.0.0.1
 /** What a program on this machine needs to call the host; undefined: none ever ran with this config folder. */
 export async function readAccess(
   configDir: string,
-): Promise<{ url: string; token: string; pinPem: string } | undefined> {
-  const [endpoint, token, pinPem] = await Promise.all(
+): Promise<{ url: string; token: string; certificatePem: string } | undefined> {
+  const [endpoint, token, certificatePem] = await Promise.all(
     [ENDPOINT, TOKEN, 'native-cert.pem'].map(name => readIfThere(join(configDir, name))),
   )
   const url = endpoint && readLineValue(endpoint)
   const secret = token && readLineValue(token)
-  return url && secret && pinPem && URL.canParse(url) ? { url, token: secret, pinPem } : undefined
+  return url && secret && certificatePem && URL.canParse(url)
+    ? { url, token: secret, certificatePem }
+    : undefined
 }

@@ -6,12 +6,14 @@ import { connect, type TLSSocket } from 'node:tls'
 import { ApiError } from './errors.ts'
 
 /** The host's certificate, or the SHA-256 of its DER in hex. */
-export type Pin = { readonly pinPem: string } | { readonly fingerprint: string }
+export type Pin = { readonly certificatePem: string } | { readonly fingerprint: string }
 
 const plain = (fingerprint: string): string => fingerprint.replaceAll(':', '').toLowerCase()
 
 export const fingerprintOf = (pin: Pin): string =>
-  'fingerprint' in pin ? plain(pin.fingerprint) : plain(new X509Certificate(pin.pinPem).fingerprint256)
+  'fingerprint' in pin
+    ? plain(pin.fingerprint)
+    : plain(new X509Certificate(pin.certificatePem).fingerprint256)
 
 /** Opens a connection and hands it out only when the peer has shown the pinned certificate. */
 function connectPinned(host: string, port: number, expected: string): Promise<TLSSocket> {

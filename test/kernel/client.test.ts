@@ -44,7 +44,7 @@ async function client(port: number, token = adminToken) {
   const api = openApi({
     url: `https://127.0.0.1:${port}`,
     token,
-    pinPem: (await testIdentity()).certificatePem,
+    certificatePem: (await testIdentity()).certificatePem,
   })
   later(() => api.close())
   return api

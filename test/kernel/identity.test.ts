@@ -98,7 +98,7 @@ test('access is read from what the host wrote; without it there is none', async 
     ['192.0.2.1', 'https://127.0.0.1:5'],
   ]) {
     await writeEndpoint(folder, 5, host)
-    expect(await readAccess(folder)).toEqual({ url, token, pinPem: certificatePem })
+    expect(await readAccess(folder)).toEqual({ url, token, certificatePem })
   }
   expect(modeOf(folder, 'mgmt-endpoint')).toBe(0o644)
   writeFileSync(join(folder, 'mgmt-endpoint'), 'SVC_MGMT_URL=nonsense\n')
