@@ -1,4 +1,5 @@
 // Who may call what: the pure decision over every combination, and the same over real TLS with client certificates.
+import { Agent } from 'node:https'
 import type { DeviceRegistry, Lanes, PluginTokens } from 'svc-host/sdk'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -126,6 +127,10 @@ test('certificates and bearers are looked up over TLS, on the lanes that take th
     fingerprint: device.fingerprint,
   })
   expect(await get('/device/x', certificate(stranger))).toEqual(wrong)
+  // A resumed TLS session still knows its certificate.
+  const agent = new Agent({ ...certificate(device), rejectUnauthorized: false, maxVersion: 'TLSv1.2' })
+  for (let i = 0; i < 3; i++)
+    expect(await get('/device/x', { agent })).toEqual({ lane: 'device', fingerprint: device.fingerprint })
   expect(await get('/device/x', { headers: bearer('device-token') })).toMatchObject({ lane: 'device' })
   expect(await get('/own/mine', { headers: bearer('mine') })).toEqual({ lane: 'plugin', id: 'mine' })
   expect(await get('/own/x', { headers: bearer('runner') })).toEqual({ lane: 'plugin', id: null })
