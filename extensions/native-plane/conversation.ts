@@ -23,10 +23,11 @@ export interface ConversationParts {
   readonly log: Log
   /** The client has a session now. */
   readonly onAdmitted: () => void
+  /** How long the client may take for its next message, milliseconds; default as in section 2. */
+  readonly limits?: { readonly stepMs: number; readonly pairStepMs: number }
 }
 
-const stepLimitMs = 10_000
-const pairStepLimitMs = 60_000
+const defaultLimits = { stepMs: 10_000, pairStepMs: 60_000 }
 const version = 1
 /** Requests of a live client beyond this many a second are read more slowly. */
 const requestsPerSecond = 50
@@ -97,7 +98,7 @@ const pair = async (
   const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64')
   channel.send({ type: 'pair-share', share: base64(exchange.share) })
   try {
-    const proof = await expect(channel, pairStepLimitMs, 'pair-confirm')
+    const proof = await expect(channel, (parts.limits ?? defaultLimits).pairStepMs, 'pair-confirm')
     if (!proof) return false
     const done = await exchange.confirm(decode32(proof.tag))
     if ('refused' in done) {
@@ -161,25 +162,25 @@ const stream = async (channel: Channel, session: LiveSession, log: Log): Promise
 }
 
 const speak = async (channel: Channel, parts: ConversationParts): Promise<void> => {
-  const hello = await expect(channel, stepLimitMs, 'hello')
+  const { host, plane, log, onAdmitted, isPaired, limits = defaultLimits } = parts
+  const hello = await expect(channel, limits.stepMs, 'hello')
   if (!hello) return
   if (hello.protocol.min > version || hello.protocol.max < version) {
     return channel.refuse('version', `this host speaks version ${version} of the protocol`)
   }
-  const { host, plane, log, onAdmitted, isPaired } = parts
   channel.send({
     type: 'welcome',
     protocol: version,
     host: { name: host.name, id: host.id, version: host.version },
     paired: isPaired(channel.fingerprint),
   })
-  let limitMs = hello.intent === 'pair' ? pairStepLimitMs : stepLimitMs
+  let limitMs = hello.intent === 'pair' ? limits.pairStepMs : limits.stepMs
   for (;;) {
     const message = await expect(channel, limitMs, 'pair-share', 'start')
     if (!message) return
     if (message.type === 'pair-share') {
       if (!(await pair(channel, message.share, hello.name, parts))) return
-      limitMs = stepLimitMs
+      limitMs = limits.stepMs
       continue
     }
     const session = await plane.start(channel, message, performance.now())

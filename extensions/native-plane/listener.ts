@@ -1,5 +1,5 @@
 // The TLS listener of the control connections, and the limits that keep strangers cheap.
-import { X509Certificate } from 'node:crypto'
+import { constants, X509Certificate } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
 import type { HostIdentity } from 'svc-host/sdk'
@@ -70,8 +70,9 @@ export const openListener = async (
     // Any certificate completes the handshake; which one it is decides later what its owner may do.
     rejectUnauthorized: false,
     handshakeTimeout: handshakeLimitMs,
+    // No tickets; what is left is sessions kept by this host, and it keeps none: each key exchange is a full one.
+    secureOptions: constants.SSL_OP_NO_TICKET,
   })
-  // Node keeps no session of its own accord; the answer `none` to each attempt keeps it so.
   server.on('resumeSession', (_id, done) => done(null, null as unknown as Buffer))
 
   server.on('connection', (raw: Socket) => {

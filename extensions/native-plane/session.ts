@@ -1,6 +1,6 @@
 // One live session: its display, its pipeline of the current epoch and the control connection, if there is one.
 import type { DisplayLease } from 'svc-host/api/displays'
-import type { MediaPlane, Mode, Pipeline } from 'svc-host/api/media'
+import type { MediaPlane, Mode, PictureSource, Pipeline } from 'svc-host/api/media'
 import type { PairedDevice, PairingRoster } from 'svc-host/api/pairing'
 import type { SessionEntry } from 'svc-host/api/sessions'
 import type { Log } from 'svc-host/sdk'
@@ -60,6 +60,7 @@ export const openSession = (parts: SessionParts): LiveSession => {
   let epoch = 0
   let generation = 1
   let mode = lease.mode
+  let picture: PictureSource = lease.picture
   let pipeline: Pipeline | undefined
   let channel: Channel | undefined
   let waiting: NodeJS.Timeout | undefined
@@ -131,7 +132,7 @@ export const openSession = (parts: SessionParts): LiveSession => {
   void lease.lost.then(() => endLater(endings.displayLost))
 
   const moveTo = async (next: Mode): Promise<void> => {
-    const picture = await lease.resize(next)
+    picture = await lease.resize(next)
     generation++
     mode = next
     try {
@@ -161,7 +162,7 @@ export const openSession = (parts: SessionParts): LiveSession => {
       epoch,
       generation,
       keys: mediaKeys(on.exporter, id, epoch),
-      picture: lease.picture,
+      picture,
       mode,
       codec: wanted.codec,
       bitrateKbps: wanted.bitrateKbps,
