@@ -47,7 +47,8 @@ export interface Subject {
 
 /** Declared versions are what dependants were promised; anything else in code is a mistake to name. */
 function checkDeclared(manifest: Manifest, verb: 'provides' | 'uses', id: string, version?: string): string {
-  const declared = verb === 'provides' ? manifest.provides[id] : (manifest.optional[id] ?? manifest.requires[id])
+  const declared =
+    verb === 'provides' ? manifest.provides[id] : (manifest.optional[id] ?? manifest.requires[id])
   if (declared === undefined) {
     const list = verb === 'provides' ? 'provides' : 'optional'
     throw new Error(`${verb} service ${id}, which "${list}" in extension.json does not name`)

@@ -17,8 +17,14 @@ const path = z.string().regex(/^(?!\/)(?!.*\.\.)[\w./-]+$/, 'must be a path insi
 /** A value that flag, environment, `host.env` or config file may set. */
 const Setting = z.strictObject({
   /** Flag of `serve` without its dashes. A boolean flag named `no-…` sets false. */
-  flag: z.string().regex(/^[a-z][a-z0-9-]*$/).optional(),
-  env: z.string().regex(/^SVC_[A-Z0-9_]+$/).optional(),
+  flag: z
+    .string()
+    .regex(/^[a-z][a-z0-9-]*$/)
+    .optional(),
+  env: z
+    .string()
+    .regex(/^SVC_[A-Z0-9_]+$/)
+    .optional(),
   /** Dotted place in the extension's config; default the setting's own name. */
   config: z.string().optional(),
   /** A `port` may be 0: any that is free. */
@@ -119,7 +125,8 @@ export async function readExtension(folder: string, name: string, builtin: boole
   const parsed = Manifest.safeParse(json)
   if (!parsed.success) return broken(`extension.json: ${explainIssues(parsed.error)}`)
   const manifest = parsed.data
-  if (manifest.id !== name) return broken(`extension.json: id is "${manifest.id}", but its folder is "${name}"`)
+  if (manifest.id !== name)
+    return broken(`extension.json: id is "${manifest.id}", but its folder is "${name}"`)
   const undo = sourceFile(folder, manifest.undo ?? 'undo.ts')
   const hasUndo = manifest.undo !== undefined || existsSync(undo)
   const problem = cannotRun(manifest)
@@ -168,7 +175,5 @@ export async function discoverExtensions(
     ...installed.map(({ folder, name }) => readExtension(folder, name, false)),
   ])
   const taken = new Set<string>()
-  return found
-    .filter(({ id }) => !taken.has(id) && taken.add(id))
-    .sort((a, b) => (a.id < b.id ? -1 : 1))
+  return found.filter(({ id }) => !taken.has(id) && taken.add(id)).sort((a, b) => (a.id < b.id ? -1 : 1))
 }

@@ -61,9 +61,12 @@ export async function undoLeftovers(journal: Journal, found: readonly Found[], l
     const outcome = await settleOne(kept, found).catch(error => error as Error)
     if (outcome === 'undone') await journal.strike(kept.id)
     if (outcome instanceof Error) {
-      log.error(`could not undo ${name}: ${messageOf(outcome)}; its record stays, the next start tries again`, {
-        err: outcome,
-      })
+      log.error(
+        `could not undo ${name}: ${messageOf(outcome)}; its record stays, the next start tries again`,
+        {
+          err: outcome,
+        },
+      )
     } else {
       log.info(`${outcome} ${name}, left by an earlier run`, { record: kept.record })
     }
@@ -80,8 +83,10 @@ async function settleOne(kept: Kept, found: readonly Found[]): Promise<'undone' 
     kept.undoFile === undefined && kept.kind in ownKinds
       ? ownKinds
       : // The module of the version that made the change, which stays on disk until its records have drained.
-        await (kept.undoFile ? loadDefault<UndoKinds>(kept.undoFile) : Promise.reject(new Error('no undo module')))
-          .catch(error => finder?.loadUndo?.() ?? Promise.reject(error))
+        await (kept.undoFile
+          ? loadDefault<UndoKinds>(kept.undoFile)
+          : Promise.reject(new Error('no undo module'))
+        ).catch(error => finder?.loadUndo?.() ?? Promise.reject(error))
   const how = kinds[kept.kind]
   if (!how) throw new Error(`the undo module has no kind "${kept.kind}"`)
   return within(

@@ -1,6 +1,7 @@
 // The event bus: validated events in one order, a ring to replay from, listeners that can never hold up an emitter.
-import { z } from 'zod'
+
 import { type EventBus, type EventKind, type EventRecord, event } from 'svc-host/sdk'
+import { z } from 'zod'
 import { explainIssues, runAs } from './errors.ts'
 
 /** Events that the ring holds (wire-decisions, "Limits"). */

@@ -1,6 +1,6 @@
 // The life of extensions: one serialized reconcile brings what runs in line with what is wanted and possible.
 import semver from 'semver'
-import { type Extensions, type ExtensionRecord, HttpError, type Log } from 'svc-host/sdk'
+import { type ExtensionRecord, type Extensions, HttpError, type Log } from 'svc-host/sdk'
 import type { Reach } from './context.ts'
 import type { Found } from './discover.ts'
 import { type Faults, messageOf } from './errors.ts'
@@ -59,16 +59,25 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
   const isOn = (owner: string): boolean => owner === kernelOwner || units.get(owner)?.state === 'on'
 
   /** Why a unit may not run whatever the others do; undefined: it may. */
-  const unable = ({ found: { id, manifest, problem, builtin }, failure }: Unit): [Unit['state'], string] | undefined => {
+  const unable = ({
+    found: { id, manifest, problem, builtin },
+    failure,
+  }: Unit): [Unit['state'], string] | undefined => {
     if (!manifest || problem) return ['failed', problem ?? 'has no manifest']
     if (!manifest.platforms.includes(process.platform as 'linux')) {
       return ['off', `runs on ${manifest.platforms.join(' and ')} only; this is ${process.platform}`]
     }
     if (!builtin && manifest.realm === 'kernel' && !ledger.isTrusted(id)) {
-      return ['failed', `wants the kernel realm, but is not trusted: add "${id}" to "trusted" in extensions.json`]
+      return [
+        'failed',
+        `wants the kernel realm, but is not trusted: add "${id}" to "trusted" in extensions.json`,
+      ]
     }
     if (failure !== undefined && ledger.failuresOf(id) >= quarantineAfter) {
-      return ['quarantined', `failed ${ledger.failuresOf(id)} starts in a row, the last one: ${failure}; switch it on to try again`]
+      return [
+        'quarantined',
+        `failed ${ledger.failuresOf(id)} starts in a row, the last one: ${failure}; switch it on to try again`,
+      ]
     }
     if (!failure && ledger.failuresOf(id) >= quarantineAfter) {
       return ['quarantined', `failed ${ledger.failuresOf(id)} starts in a row; switch it on to try again`]
@@ -174,7 +183,10 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
         const isIdle = ['off', 'waiting', 'failed', 'quarantined'].includes(unit.state) && !unit.stopping
         if (!isIdle || running.has(unit) || !isWanted(unit) || missing(unit) !== undefined) continue
         any = true
-        running.set(unit, startOne(unit).finally(() => running.delete(unit)))
+        running.set(
+          unit,
+          startOne(unit).finally(() => running.delete(unit)),
+        )
       }
       if (running.size === 0) return any
       await Promise.race(running.values())
@@ -196,7 +208,12 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
   }
 
   const announce = (): void => {
-    for (const { found: { id }, state, why, log } of all) {
+    for (const {
+      found: { id },
+      state,
+      why,
+      log,
+    } of all) {
       if (announced.get(id) === state) continue
       if (announced.has(id) || state !== 'off') reach().bus.emit(ExtensionsChanged, { id, state })
       announced.set(id, state)
@@ -208,7 +225,9 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
   const pass = async (): Promise<void> => {
     for (;;) {
       explain()
-      await stopAll(all.filter(unit => unit.state === 'on' && (!isWanted(unit) || missing(unit) !== undefined)))
+      await stopAll(
+        all.filter(unit => unit.state === 'on' && (!isWanted(unit) || missing(unit) !== undefined)),
+      )
       explain()
       let isMoving = await startAll()
       isMoving = (await reach().services.settle()) || isMoving

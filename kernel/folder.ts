@@ -14,7 +14,9 @@ export async function findAccount(name = unprivilegedAccount): Promise<{ uid: nu
   const row = (await readFile('/etc/passwd', 'utf8')).split('\n').find(line => line.startsWith(`${name}:`))
   const [, , uid, gid] = row?.split(':') ?? []
   if (uid === undefined) {
-    throw new Error(`the system account ${name} is missing; run the set-up (npm start) or "useradd --system ${name}"`)
+    throw new Error(
+      `the system account ${name} is missing; run the set-up (npm start) or "useradd --system ${name}"`,
+    )
   }
   return { uid: Number(uid), gid: Number(gid) }
 }
@@ -23,10 +25,15 @@ export async function findAccount(name = unprivilegedAccount): Promise<{ uid: nu
 async function runtimeFolder(): Promise<string> {
   const own = process.getuid?.() ?? 0
   const personal = process.env['XDG_RUNTIME_DIR']
-  const base = isRoot() ? '/run/svc-host' : personal ? join(personal, 'svc-host') : join(tmpdir(), `svc-host-${own}`)
+  const base = isRoot()
+    ? '/run/svc-host'
+    : personal
+      ? join(personal, 'svc-host')
+      : join(tmpdir(), `svc-host-${own}`)
   await mkdir(base, { recursive: true, mode: 0o711 })
   const { uid } = await lstat(base)
-  if (uid !== own) throw new Error(`${base} belongs to user ${uid}, not to this host's user ${own}; remove it`)
+  if (uid !== own)
+    throw new Error(`${base} belongs to user ${uid}, not to this host's user ${own}; remove it`)
   await chmod(base, 0o711)
   return base
 }

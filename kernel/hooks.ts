@@ -1,7 +1,8 @@
 // Hook points: taps in order, each attributed, timed and limited; the point says what a failing tap means.
-import { AsyncSeriesBailHook, AsyncSeriesHook, AsyncSeriesWaterfallHook } from 'tapable'
+
 import { type HookPoint, isHttpError } from 'svc-host/sdk'
-import { ExtensionError, runAs, within } from './errors.ts'
+import { AsyncSeriesBailHook, AsyncSeriesHook, AsyncSeriesWaterfallHook } from 'tapable'
+import { type ExtensionError, runAs, within } from './errors.ts'
 
 /** Durations kept per tap. */
 const samples = 128
@@ -40,7 +41,9 @@ export interface Hooks {
   timings(): TapTiming[]
 }
 
-export function createHooks(report: (owner: string, during: string, error: unknown) => ExtensionError): Hooks {
+export function createHooks(
+  report: (owner: string, during: string, error: unknown) => ExtensionError,
+): Hooks {
   const places = new Map<string, Place>()
 
   const placeOf = (id: string): Place => {
@@ -87,7 +90,8 @@ export function createHooks(report: (owner: string, during: string, error: unkno
   return {
     own(owner, point) {
       const place = placeOf(point.id)
-      if (place.owner !== undefined) throw new Error(`hook point ${point.id} belongs to ${place.owner} already`)
+      if (place.owner !== undefined)
+        throw new Error(`hook point ${point.id} belongs to ${place.owner} already`)
       place.owner = owner
       place.point = point as HookPoint<never>
       place.call = undefined

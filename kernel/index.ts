@@ -13,6 +13,7 @@ import {
   HostInfo,
   PluginTokens,
 } from 'svc-host/sdk'
+import './modules.ts'
 import type { Reach } from './context.ts'
 import { discoverExtensions, type Found } from './discover.ts'
 import { undoLeftovers } from './durable.ts'
@@ -28,6 +29,7 @@ import { DEFAULT_BIND, parseBind } from './listener.ts'
 import { takeLock } from './lock.ts'
 import { createLog, type LogSink } from './log.ts'
 import { openApiDocument } from './openapi.ts'
+import { closeInherited } from './process.ts'
 import { extensionRoutes } from './routes.ts'
 import { createEffects } from './scope.ts'
 import { createServices, type Services } from './services.ts'
@@ -73,6 +75,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const steps = createEffects(kernelOwner, faults.report)
   try {
     steps.add('lock', takeLock(configDir))
+    if (!options.isEmbedded) {
+      closeInherited()
+      steps.add('stray errors', catchStrays(faults, log))
+    }
     const found = options.found ?? (await discoverExtensions(configDir, { safe }))
     const overrides = new Map(found.map(each => [each.id, overridesOf(each, flags, env, hostEnv)]))
     const bind = readBind(flags, env, hostEnv)
@@ -99,7 +105,17 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const life = createLife({ found, overrides, ledger, faults, logOf, front, reach: () => reach })
     const { report } = faults
     const { changed, leaving } = life
-    const reach: Reach = { configDir, services, bus, hooks, journal, routes: new Set(), report, changed, leaving }
+    const reach: Reach = {
+      configDir,
+      services,
+      bus,
+      hooks,
+      journal,
+      routes: new Set(),
+      report,
+      changed,
+      leaving,
+    }
 
     await front.listen()
     steps.add('listener', () => front.close())
@@ -120,7 +136,6 @@ export async function startHost(options: HostOptions): Promise<Host> {
       reach.routes.add({ owner: kernelOwner, route, signal: steps.signal, run, scope: steps })
     }
     const describe = hooks.own(kernelOwner, DescribeHost as never)
-    if (!options.isEmbedded) steps.add('stray errors', catchStrays(faults, log))
 
     steps.add('extensions', () => life.stop())
     await life.reconcile()
@@ -132,11 +147,22 @@ export async function startHost(options: HostOptions): Promise<Host> {
       log.info('stopping')
       await within(stopLimitMs, steps.close()).catch(() => {
         const left = journal.live().length
-        log.error(`the stop took longer than ${stopLimitMs} ms; ${left} effects are left for the next start to undo`)
+        log.error(
+          `the stop took longer than ${stopLimitMs} ms; ${left} effects are left for the next start to undo`,
+        )
       })
     }
     let stopped: Promise<void> | undefined
-    return { extensions: life, front, bus, hooks, services, identity, adminToken, stop: () => (stopped ??= stop()) }
+    return {
+      extensions: life,
+      front,
+      bus,
+      hooks,
+      services,
+      identity,
+      adminToken,
+      stop: () => (stopped ??= stop()),
+    }
   } catch (error) {
     await steps.close()
     throw error
@@ -148,11 +174,17 @@ async function prepareFolder(configDir: string): Promise<void> {
     await mkdir(configDir, { recursive: true, mode: 0o700 })
     if (((await stat(configDir)).mode & 0o077) !== 0) await chmod(configDir, 0o700)
   } catch (error) {
-    throw new Error(`the config folder ${configDir} cannot be used: ${messageOf(error)}; set SVC_CONFIG_DIR to another`)
+    throw new Error(
+      `the config folder ${configDir} cannot be used: ${messageOf(error)}; set SVC_CONFIG_DIR to another`,
+    )
   }
 }
 
-function readBind(flags: Flags, env: NodeJS.ProcessEnv, hostEnv: Record<string, string>): ReturnType<typeof parseBind> {
+function readBind(
+  flags: Flags,
+  env: NodeJS.ProcessEnv,
+  hostEnv: Record<string, string>,
+): ReturnType<typeof parseBind> {
   const [source, text] =
     typeof flags['mgmt-bind'] === 'string'
       ? ['--mgmt-bind', flags['mgmt-bind']]

@@ -2,8 +2,8 @@
 import { type FileHandle, open, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { crc32 } from 'node:zlib'
-import { z } from 'zod'
 import type { Log } from 'svc-host/sdk'
+import { z } from 'zod'
 
 /** Struck-out lines after which the file is written anew. */
 const compactAfter = 512
@@ -54,7 +54,12 @@ function parseLine(text: string): Line | undefined {
 }
 
 /** Reads a journal as far as it can be read: `torn`: its last line was cut off; `damaged`: numbers of other bad lines. */
-export function parseJournal(text: string): { live: Kept[]; lastId: number; torn: boolean; damaged: number[] } {
+export function parseJournal(text: string): {
+  live: Kept[]
+  lastId: number
+  torn: boolean
+  damaged: number[]
+} {
   const live = new Map<number, Kept>()
   const damaged: number[] = []
   let lastId = 0
@@ -90,11 +95,14 @@ export async function openJournal(path: string, log: Log): Promise<Journal> {
   const read = parseJournal(text)
   const live = new Map(read.live.map(kept => [kept.id, kept]))
   let lastId = read.lastId
-  if (read.torn) log.warn(`the last line of ${path} was cut off while it was written; its change was never made`)
+  if (read.torn)
+    log.warn(`the last line of ${path} was cut off while it was written; its change was never made`)
   if (read.damaged.length) {
     const aside = `${path}.broken-${Date.now()}`
     await writeFile(aside, text, { mode: 0o600 })
-    log.warn(`${path} is damaged in line ${read.damaged.join(', ')}: these effects are not undone; kept as ${aside}`)
+    log.warn(
+      `${path} is damaged in line ${read.damaged.join(', ')}: these effects are not undone; kept as ${aside}`,
+    )
   }
 
   let file: FileHandle

@@ -1,6 +1,7 @@
 // The log: one line each, always with the extension it belongs to; JSON, or text on a terminal.
-import type { Log } from 'svc-host/sdk'
+
 import { pino } from 'pino'
+import type { Log } from 'svc-host/sdk'
 import { UsageError } from './errors.ts'
 
 const levels = ['error', 'warn', 'info', 'debug', 'trace']

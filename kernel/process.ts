@@ -2,9 +2,9 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { closeSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
-import type { Readable } from 'node:stream'
+import { PassThrough, type Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Log, ManagedProcess, ProcessSpec } from 'svc-host/sdk'
 import { messageOf } from './errors.ts'
@@ -57,7 +57,8 @@ async function membersOf(record: ProcessRecord): Promise<Seen[]> {
   return members
 }
 
-const isSame = async ({ pid, startTime }: Seen): Promise<boolean> => (await look(pid))?.startTime === startTime
+const isSame = async ({ pid, startTime }: Seen): Promise<boolean> =>
+  (await look(pid))?.startTime === startTime
 
 /** Ends all that is left of a process: asks first, then kills; whoever was born meanwhile too. */
 export async function undoProcess(kept: unknown): Promise<void> {
@@ -89,10 +90,22 @@ export async function withoutRights(spec: ProcessSpec, configDir: string): Promi
   }
   const bubblewrap = ['/usr/bin/bwrap', '/usr/local/bin/bwrap'].find(path => existsSync(path))
   if (!bubblewrap) {
-    throw new Error('bubblewrap is missing, and without it the config folder could be read; install it (apt install bubblewrap)')
+    throw new Error(
+      'bubblewrap is missing, and without it the config folder could be read; install it (apt install bubblewrap)',
+    )
   }
   const hide = ['--dev-bind', '/', '/', '--tmpfs', configDir, '--cap-drop', 'ALL']
   return [bubblewrap, [...hide, '--', ...plain]]
+}
+
+/** Closes what this process was handed open beyond its standard streams, so that no child can ever have it. */
+export function closeInherited(): void {
+  for (const fd of readdirSync('/proc/self/fd').map(Number)) {
+    const info = `/proc/self/fdinfo/${fd}`
+    const flags = existsSync(info) ? /^flags:\s*(\d+)/m.exec(readFileSync(info, 'latin1'))?.[1] : undefined
+    // What Node opens itself is closed on exec (02000000) anyway.
+    if (fd > 2 && flags !== undefined && (Number.parseInt(flags, 8) & 0o2000000) === 0) closeSync(fd)
+  }
 }
 
 /** Gives whole lines to the log, each cut to a sane length. */
@@ -113,7 +126,9 @@ export async function startProcess(
   spec: ProcessSpec,
 ): Promise<ManagedProcess> {
   effects.refuse(label)
-  const [command, args] = spec.unprivileged ? await withoutRights(spec, configDir) : [spec.command, spec.args ?? []]
+  const [command, args] = spec.unprivileged
+    ? await withoutRights(spec, configDir)
+    : [spec.command, spec.args ?? []]
   const marker = randomBytes(16).toString('hex')
   const record: ProcessRecord = { label, marker, bootId: bootId(), graceMs: spec.graceMs ?? 2000 }
   const id = await journal.begin({ owner: effects.owner, kind: 'process', record: { ...record } })
@@ -123,8 +138,8 @@ export async function startProcess(
     await undoProcess(record)
     await journal.strike(id)
   })
-  const output = spec.output === 'pipe' ? 'pipe' : 'ignore'
-  const stdio: StdioOptions = [output, 'pipe', 'pipe', ...Array<'pipe'>(spec.pipes ?? 0).fill('pipe')]
+  const isPiped = spec.output === 'pipe'
+  const stdio: StdioOptions = [isPiped ? 'pipe' : 'ignore', 'pipe', 'pipe', ...Array<'pipe'>(spec.pipes ?? 0).fill('pipe')]
   const env = {
     PATH: '/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games',
     LANG: process.env['LANG'] ?? 'C.UTF-8',
@@ -142,8 +157,12 @@ export async function startProcess(
       ([code, signal]) => ({ code: code as number | null, signal: signal as string | null }),
       () => ({ code: null, signal: null }),
     )
-    for (const stream of child.stdio) stream?.on('error', () => {})
-    if (spec.output !== 'pipe') for (const stream of [child.stdout, child.stderr]) logLines(stream, label, log)
+    for (const each of [child, ...child.stdio]) each?.on('error', () => {})
+    if (!isPiped) for (const stream of [child.stdout, child.stderr]) logLines(stream, label, log)
+    // At the exit Node drains what nobody reads yet; a stream of our own keeps it for whoever comes later.
+    const outputs = child.stdio
+      .slice(isPiped ? 1 : 3)
+      .map(stream => (stream as Readable).pipe(new PassThrough()))
     record.pid = pid
     record.startTime = (await look(pid))?.startTime
     await journal.amend(id, { pid, startTime: record.startTime })
@@ -151,12 +170,13 @@ export async function startProcess(
     effects.refuse(label)
     // Gone by itself: the record goes too, unless it has left something behind that only the end of the scope may end.
     void exited.then(async () => (await membersOf(record)).length === 0 && stop()).catch(() => {})
-    const { stdin, stdout, stderr } = child
-    const piped = spec.output === 'pipe' ? { stdin, stdout, stderr } : { stdin: null, stdout: null, stderr: null }
-    return { pid, exited, ...piped, pipes: child.stdio.slice(3) as Readable[], stop }
+    const [stdout, stderr, ...pipes] = isPiped ? outputs : [null, null, ...outputs]
+    return { pid, exited, stdin: child.stdin, stdout: stdout!, stderr: stderr!, pipes: pipes as Readable[], stop }
   } catch (error) {
     started.resolve()
     await stop()
-    throw new Error(`process "${label}" (${spec.command}) cannot be started: ${messageOf(error)}`, { cause: error })
+    throw new Error(`process "${label}" (${spec.command}) cannot be started: ${messageOf(error)}`, {
+      cause: error,
+    })
   }
 }

@@ -41,7 +41,11 @@ export const extensionRoutes = (extensions: Extensions): Route[] => [
     body: z.object({ enabled: z.boolean() }),
     invalidBody: 400,
     replies: { 200: ExtensionRow },
-    errors: { 400: 'the body is not {enabled}', 404: 'no such extension', 409: 'nothing can be switched now' },
+    errors: {
+      400: 'the body is not {enabled}',
+      404: 'no such extension',
+      409: 'nothing can be switched now',
+    },
     handler: async ({ params, body }) => (await extensions.enable(params.id, body.enabled)) as never,
   }),
 ]

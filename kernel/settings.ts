@@ -1,8 +1,8 @@
 // What the operator has set: flags, environment, host.env and config files, merged into each extension's config.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { z } from 'zod'
 import type { Log } from 'svc-host/sdk'
+import { z } from 'zod'
 import type { Found, Setting } from './discover.ts'
 import { explainIssues, messageOf, UsageError } from './errors.ts'
 
@@ -31,7 +31,8 @@ export function parseHostEnv(text: string, name = 'host.env'): Record<string, st
     const line = raw.trim()
     if (line === '' || line.startsWith('#')) continue
     const [, key, value] = /^([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)$/.exec(line) ?? []
-    if (key === undefined) throw new UsageError(`${name}, line ${index + 1}: expected KEY=value or a # comment`)
+    if (key === undefined)
+      throw new UsageError(`${name}, line ${index + 1}: expected KEY=value or a # comment`)
     values[key] = value!
   }
   return values
@@ -47,7 +48,9 @@ export async function readHostEnv(configDir: string): Promise<Record<string, str
 }
 
 const switches: Readonly<Record<string, boolean>> = Object.fromEntries(
-  ['1', 'on', 'true', 'yes'].map(word => [word, true]).concat(['0', 'off', 'false', 'no'].map(word => [word, false])),
+  ['1', 'on', 'true', 'yes']
+    .map(word => [word, true])
+    .concat(['0', 'off', 'false', 'no'].map(word => [word, false])),
 )
 
 const expectations: Record<Setting['type'], string> = {
@@ -95,7 +98,12 @@ export function overridesOf(found: Found, flags: Flags, env: Variables, hostEnv:
     }
     const candidates: [string, string | undefined][] = [
       [`--${setting.flag}`, given],
-      ...(setting.env ? [[setting.env, env[setting.env]], [`${setting.env} in host.env`, hostEnv[setting.env]]] : []) as [string, string | undefined][],
+      ...((setting.env
+        ? [
+            [setting.env, env[setting.env]],
+            [`${setting.env} in host.env`, hostEnv[setting.env]],
+          ]
+        : []) as [string, string | undefined][]),
     ]
     const [source, text] = candidates.find(([, value]) => value !== undefined && value !== '') ?? []
     if (source === undefined) return []
@@ -155,6 +163,7 @@ export async function readConfig(
   const known = isPlain(parsed.data) ? Object.keys(parsed.data) : []
   const shape = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
   const unknown = Object.keys(stored).filter(key => ![...known, ...shape].includes(key))
-  if (unknown.length) log.warn(`${file} has keys that nobody reads: ${unknown.join(', ')}; check their spelling`)
+  if (unknown.length)
+    log.warn(`${file} has keys that nobody reads: ${unknown.join(', ')}; check their spelling`)
   return deepFreeze(parsed.data)
 }

@@ -32,9 +32,12 @@ function checkDeps(definition: Extension, unit: Unit): Record<string, string> {
     throw new Error('the main module has no default export made by defineExtension')
   }
   const wanted = Object.keys(unit.found.manifest!.requires)
-  const deps = Object.entries<Token<unknown>>(definition.deps ?? {}).map(([name, { id }]) => [name, id] as const)
+  const deps = Object.entries<Token<unknown>>(definition.deps ?? {}).map(
+    ([name, { id }]) => [name, id] as const,
+  )
   for (const [name, id] of deps) {
-    if (!wanted.includes(id)) throw new Error(`deps.${name} is ${id}, which "requires" in extension.json does not name`)
+    if (!wanted.includes(id))
+      throw new Error(`deps.${name} is ${id}, which "requires" in extension.json does not name`)
   }
   const unused = wanted.filter(id => !deps.some(([, dep]) => dep === id))
   if (unused.length) throw new Error(`extension.json requires ${unused.join(', ')}, which deps does not name`)
@@ -62,7 +65,10 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
     const kinds = (await found.loadUndo?.()) ?? {}
     const undo = found.undoFile === undefined ? { kinds } : { kinds, undoFile: found.undoFile }
     effects.refuse('setup')
-    await definition.setup(createContext({ manifest: found.manifest!, config, log, undo, effects }, reach), services)
+    await definition.setup(
+      createContext({ manifest: found.manifest!, config, log, undo, effects }, reach),
+      services,
+    )
   }
   try {
     await within(setupLimitMs, runAs(id, work))
@@ -75,7 +81,10 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
 }
 
 /** Its routes are off already: streams end, open answers drain, effects are undone, services go. */
-export async function tearDown(unit: Unit, drain: (owner: string, graceMs: number) => Promise<void>): Promise<void> {
+export async function tearDown(
+  unit: Unit,
+  drain: (owner: string, graceMs: number) => Promise<void>,
+): Promise<void> {
   unit.effects?.abort()
   await drain(unit.found.id, drainGraceMs)
   await unit.effects?.close()
