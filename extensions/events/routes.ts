@@ -11,9 +11,10 @@ const Query = z.object({
     .optional()
     .describe('comma-separated kinds, domain.* and *; unknown ones match nothing, empty means all'),
   since: z
-    .string()
-    .regex(/^\d+$/, 'must be a number')
-    .transform(Number)
+    .preprocess(
+      text => (typeof text === 'string' && /^\d+$/.test(text) ? Number(text) : text),
+      z.int().min(0),
+    )
     .optional()
     .describe('cursor: sequence number of the last event seen; the header Last-Event-ID wins over it'),
 })

@@ -2,78 +2,90 @@
 import { hook } from 'svc-host/sdk'
 import { z } from 'zod'
 
-export const StreamMode = z.object({ width: z.int(), height: z.int(), fps: z.int() })
+export const StreamMode = z
+  .object({ width: z.int(), height: z.int(), fps: z.int() })
+  .meta({ id: 'StreamMode' })
 
-export const StreamRecord = z.object({
-  width: z.int(),
-  height: z.int(),
-  fps: z.int(),
-  bitrate_kbps: z.int(),
-  packet_size: z.int(),
-  min_fec: z.int(),
-  codec: z.string(),
-  time_to_first_frame_ms: z.number().nullable(),
-  last_resize_ms: z.number().nullable(),
-})
+export const StreamRecord = z
+  .object({
+    width: z.int(),
+    height: z.int(),
+    fps: z.int(),
+    bitrate_kbps: z.int(),
+    packet_size: z.int(),
+    min_fec: z.int(),
+    codec: z.string(),
+    time_to_first_frame_ms: z.number().nullable(),
+    last_resize_ms: z.number().nullable(),
+  })
+  .meta({ id: 'Stream' })
 
-export const SessionRow = z.object({
-  id: z.int().optional(),
-  plane: z.enum(['native', 'compat']),
-  client: z.string(),
-  client_name: z.string().optional(),
-  mode: z.string(),
-  hdr: z.boolean(),
-  uptime_s: z.int(),
-  access_level: z.enum(['full', 'controller', 'view', 'custom']).optional(),
-  time_to_first_frame_ms: z.number().nullable(),
-  last_resize_ms: z.number().nullable(),
-  join: z.boolean().optional(),
-  muted: z.boolean().optional(),
-  pads: z.array(z.int()).optional(),
-})
+export const SessionRow = z
+  .object({
+    id: z.int().optional(),
+    plane: z.enum(['native', 'compat']),
+    client: z.string(),
+    client_name: z.string().optional(),
+    mode: z.string(),
+    hdr: z.boolean(),
+    uptime_s: z.int(),
+    access_level: z.enum(['full', 'controller', 'view', 'custom']).optional(),
+    time_to_first_frame_ms: z.number().nullable(),
+    last_resize_ms: z.number().nullable(),
+    join: z.boolean().optional(),
+    muted: z.boolean().optional(),
+    pads: z.array(z.int()).optional(),
+  })
+  .meta({ id: 'Session' })
 
-export const GameRow = z.object({
-  title: z.string(),
-  client: z.string(),
-  plane: z.enum(['native', 'compat']),
-  state: z.enum(['launching', 'running', 'exited', 'untracked', 'grace']),
-  session_id: z.int().optional(),
-  app_id: z.string().optional(),
-  store: z.string().optional(),
-  grace_remaining_s: z.int().optional(),
-})
+export const GameRow = z
+  .object({
+    title: z.string(),
+    client: z.string(),
+    plane: z.enum(['native', 'compat']),
+    state: z.enum(['launching', 'running', 'exited', 'untracked', 'grace']),
+    session_id: z.int().optional(),
+    app_id: z.string().optional(),
+    store: z.string().optional(),
+    grace_remaining_s: z.int().optional(),
+  })
+  .meta({ id: 'Game' })
 
 /** The answer of `GET /status` (wire-decisions, "Status record"). */
-export const StatusRecord = z.object({
-  video_streaming: z.boolean(),
-  audio_streaming: z.boolean(),
-  pin_pending: z.boolean(),
-  paired_clients: z.int(),
-  native_paired_clients: z.int(),
-  active_sessions: z.int(),
-  session: StreamMode.nullable(),
-  session_id: z.int().optional(),
-  stream: StreamRecord.nullable(),
-  sessions: z.array(SessionRow),
-  games: z.array(GameRow),
-})
+export const StatusRecord = z
+  .object({
+    video_streaming: z.boolean(),
+    audio_streaming: z.boolean(),
+    pin_pending: z.boolean(),
+    paired_clients: z.int(),
+    native_paired_clients: z.int(),
+    active_sessions: z.int(),
+    session: StreamMode.nullable(),
+    session_id: z.int().optional(),
+    stream: StreamRecord.nullable(),
+    sessions: z.array(SessionRow),
+    games: z.array(GameRow),
+  })
+  .meta({ id: 'Status' })
 export type StatusRecord = z.output<typeof StatusRecord>
 
 /** The answer of `GET /local/summary` (wire-decisions, "Local summary"): counts and booleans, never secrets. */
-export const LocalSummary = z.object({
-  version: z.string(),
-  video_streaming: z.boolean(),
-  audio_streaming: z.boolean(),
-  session: StreamMode.optional(),
-  paired_clients: z.int(),
-  native_paired_clients: z.int(),
-  pin_pending: z.boolean(),
-  pending_approvals: z.int(),
-  kept_displays: z.int(),
-  conflicts: z.array(z.string()),
-  games: z.array(z.string()),
-  client_name: z.string().nullable(),
-})
+export const LocalSummary = z
+  .object({
+    version: z.string(),
+    video_streaming: z.boolean(),
+    audio_streaming: z.boolean(),
+    session: StreamMode.optional(),
+    paired_clients: z.int(),
+    native_paired_clients: z.int(),
+    pin_pending: z.boolean(),
+    pending_approvals: z.int(),
+    kept_displays: z.int(),
+    conflicts: z.array(z.string()),
+    games: z.array(z.string()),
+    client_name: z.string().nullable(),
+  })
+  .meta({ id: 'LocalSummary' })
 export type LocalSummary = z.output<typeof LocalSummary>
 
 /** The answer of `GET /host` (wire-decisions, "Host info"). */

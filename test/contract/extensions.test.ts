@@ -52,7 +52,7 @@ const isHook = (value: unknown): value is sdk.HookPoint<unknown> =>
 
 const settled = await Promise.allSettled(folders.map(({ name }) => read(name)))
 const subjects = settled.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []))
-const kernelTokens = Object.values(sdk).filter(isToken)
+const kernelTokens = Object.values<unknown>(sdk).filter(isToken)
 
 /** Sections of a README by their headings. */
 const sections = (readme: string): Map<string, string> =>

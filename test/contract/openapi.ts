@@ -18,13 +18,14 @@ export async function servedDocument(): Promise<Document> {
   }
 }
 
-/** Keys in one order and the release left out: a copy does not go stale by a release alone. */
-export function normalised(document: Document): unknown {
-  const sorted = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(sorted)
-    if (typeof value !== 'object' || value === null) return value
-    const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
-    return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]))
-  }
-  return sorted({ ...document, info: { ...document.info, version: '' } })
+/** Keys in one order, so that a copy changes only where the document does. */
+export function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
+  if (typeof value !== 'object' || value === null) return value
+  const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries(entries.map(([key, inner]) => [key, sorted(inner)]))
 }
+
+/** The release left out: a copy does not go stale by a release alone. */
+export const normalised = (document: Document): unknown =>
+  sorted({ ...document, info: { ...document.info, version: '' } })
