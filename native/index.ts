@@ -1,10 +1,9 @@
 // The media engine's typed face: small handles, control plane only. Frames, packets and input never enter JavaScript.
+import { addon, type Ended, engineNumber, onReport } from './addon.ts'
+import { checkMode, checkNumber, checkPlane, checkSession, checkSink, checkSource } from './options.ts'
 
-/** Version of the interface between this face and the addon; a mismatch is refused at load with a sentence. */
-export const abi = 1
-
-/** Why a handle came to its end; loss of a device or peer is an ending, not an exception. */
-export type Ended = 'stopped' | 'source-lost' | 'encoder-failed' | 'peer-gone' | 'peer-bye'
+export type { Ended } from './addon.ts'
+export { abi } from './addon.ts'
 
 /** A start that failed: `stage` names the rung of the ladder that did, `message` what to do about it. */
 export interface NativeError extends Error {
@@ -27,10 +26,12 @@ export type SourceConfig =
 
 /** A picture source, counted per display: capture runs while at least one session uses it. */
 export interface Source extends AsyncDisposable {
+  /** Of the newest picture: follows the display when that is resized. */
   readonly width: number
   readonly height: number
   /** Never rejects. */
   readonly ended: Promise<Ended>
+  /** Ends capture; sessions that still watch it end as `source-lost`. */
   close(): Promise<void>
 }
 
@@ -141,8 +142,144 @@ export interface Sample {
   readonly input_dropped: number
 }
 
-export declare function openSource(config: SourceConfig): Promise<Source>
-export declare function openInputSink(config: InputSinkConfig): Promise<InputSink>
-export declare function openPlane(config: PlaneConfig): Promise<Plane>
+/** Opens a picture source; rejects with `NativeError` (stages `options`, `source`, `connect`, `extensions`, `capture`). */
+export async function openSource(config: SourceConfig): Promise<Source> {
+  checkSource(config)
+  const id = engineNumber()
+  const { ended, end } = endings(id)
+  await addon.openSource(id, config)
+  let size: readonly [number, number] = addon.sourceSize(id) ?? [0, 0]
+  const current = () => {
+    size = addon.sourceSize(id) ?? size
+    return size
+  }
+  return tagged<Source>(id, 'source', () => addon.closeSource(id), end, {
+    get width() {
+      return current()[0]
+    },
+    get height() {
+      return current()[1]
+    },
+    ended,
+  })
+}
+
+/** Opens the way into a display; rejects with `NativeError` (stages `options`, `input`, `connect`, `extensions`). */
+export async function openInputSink(config: InputSinkConfig): Promise<InputSink> {
+  checkSink(config)
+  const id = engineNumber()
+  await addon.openInputSink(id, config)
+  return tagged<InputSink>(
+    id,
+    'input sink',
+    () => addon.closeInputSink(id),
+    () => {},
+    {},
+  )
+}
+
+/** Opens the plane's socket and starts to receive; rejects with `NativeError` (stages `options`, `socket`). */
+export async function openPlane(config: PlaneConfig): Promise<Plane> {
+  checkPlane(config)
+  const id = engineNumber()
+  await addon.openPlane(id, config)
+  let known = addon.planeStats(id)!
+  const stats = () => {
+    known = addon.planeStats(id) ?? known
+    return known
+  }
+  return tagged<Plane>(
+    id,
+    'plane',
+    () => addon.closePlane(id),
+    () => {},
+    {
+      port: known.port,
+      stats: () => ({ received: stats().received, rejected: stats().rejected }),
+      openSession: wish => openSession(id, wish),
+    },
+  )
+}
+
+async function openSession(plane: number, config: SessionConfig): Promise<Session> {
+  checkSession(config)
+  const id = engineNumber()
+  const { ended, end, streaming } = endings(id)
+  const source = numberOf(config.source, 'source')
+  const inputSink = config.inputSink ? numberOf(config.inputSink, 'input sink') : 0
+  await addon.openSession(id, { ...config, plane, source, inputSink })
+  let last: Sample | undefined
+  return tagged<Session>(id, 'session', () => addon.closeSession(id), end, {
+    ended,
+    streaming,
+    requestKeyframe: () => addon.requestKeyframe(id),
+    setGrants: mask => addon.setGrants(id, checkNumber('grants', mask, 0, 0xffff_ffff)),
+    setBitrate: kbps => addon.setBitrate(id, checkNumber('kbps', kbps, 100, 1_000_000)),
+    async resize(next, mode, generation) {
+      checkMode(mode)
+      checkNumber('generation', generation, 0, 0xffff_ffff)
+      await addon.resize(id, numberOf(next, 'source'), mode, generation)
+    },
+    sample() {
+      last = addon.sample(id) ?? last
+      if (!last) throw new Error('the session was closed before its first sample')
+      return last
+    },
+  })
+}
+
 /** Codecs that the encoders probed here can do, in the order of wire-decisions. */
-export declare function codecs(): readonly string[]
+export function codecs(): readonly string[] {
+  return addon.codecs()
+}
+
+/** Which native handle lies behind an object of this face, and what kind it is. */
+const natives = new WeakMap<object, { readonly id: number; readonly kind: string }>()
+
+function numberOf(handle: object, kind: string): number {
+  const native = natives.get(handle)
+  if (native?.kind !== kind) throw new TypeError(`expected a ${kind} of this engine`)
+  return native.id
+}
+
+/** A handle that was dropped without being closed is closed once it is collected. */
+const forgotten = new FinalizationRegistry<() => Promise<void>>(close => {
+  close().catch(() => {})
+})
+
+/** Completes a handle: closing it is idempotent, and every way to close it is the same. */
+function tagged<T extends AsyncDisposable & { close(): Promise<void> }>(
+  id: number,
+  kind: string,
+  closeNative: () => Promise<void>,
+  end: (why: Ended) => void,
+  members: Omit<T, 'close' | typeof Symbol.asyncDispose>,
+): T {
+  let closing: Promise<void> | undefined
+  const close = () => {
+    closing ??= closeNative().then(() => end('stopped'))
+    return closing
+  }
+  const handle = Object.defineProperties(
+    { close, [Symbol.asyncDispose]: close },
+    Object.getOwnPropertyDescriptors(members),
+  ) as unknown as T
+  natives.set(handle, { id, kind })
+  forgotten.register(handle, closeNative)
+  return handle
+}
+
+/** The promises that reports about a handle settle. */
+function endings(id: number) {
+  const ended = Promise.withResolvers<Ended>()
+  const streaming = Promise.withResolvers<number>()
+  const forget = onReport(id, report => {
+    if (report.ended) ended.resolve(report.ended)
+    else streaming.resolve(report.streamingMs)
+  })
+  const end = (why: Ended) => {
+    forget()
+    ended.resolve(why)
+  }
+  return { ended: ended.promise, streaming: streaming.promise, end }
+}

@@ -1,0 +1,54 @@
+# How the engine is built; `native/build.mjs` calls it and says which sanitizer, if any.
+{
+  'variables': {
+    'sanitize%': 'none',
+    'tests%': 0,
+    'napi_include%': '',
+    'core': [
+      'core/convert.cc', 'core/encoder.cc', 'core/encoder_x264.cc', 'core/input_sink.cc', 'core/input_x11.cc',
+      'core/keycode.cc', 'core/packetizer.cc', 'core/parity.cc', 'core/picture.cc', 'core/plane.cc', 'core/seal.cc',
+      'core/sender.cc', 'core/session.cc', 'core/session_receive.cc', 'core/socket.cc', 'core/source.cc',
+      'core/source_pattern.cc', 'core/source_x11.cc', 'core/x11.cc', 'core/x11_cursor.cc',
+    ],
+  },
+  'target_defaults': {
+    'cflags_cc!': ['-std=gnu++17', '-std=gnu++20', '-fno-exceptions', '-fno-rtti'],
+    'cflags!': ['-fno-omit-frame-pointer'],
+    'cflags_cc': ['-std=c++20', '-O3', '-Wall', '-Wextra', '-Wno-unused-parameter', '-Wno-missing-field-initializers', '-fvisibility=hidden'],
+    'libraries': [
+      '-lx264', '-lyuv', '-lisal', '-lcrypto', '-lxcb', '-lxcb-shm', '-lxcb-damage', '-lxcb-xfixes', '-lxcb-xtest',
+      '-lxcb-xinput', '-lpthread',
+    ],
+    'conditions': [
+      ['target_arch=="x64"', {'cflags_cc': ['-march=x86-64-v2']}],
+      ['sanitize=="address"', {
+        'cflags_cc': ['-fsanitize=address,undefined', '-fno-sanitize-recover=undefined', '-fno-omit-frame-pointer', '-g', '-O1'],
+        'ldflags': ['-fsanitize=address,undefined'],
+      }],
+      ['sanitize=="thread"', {
+        'cflags_cc': ['-fsanitize=thread', '-g', '-O1'],
+        'ldflags': ['-fsanitize=thread'],
+      }],
+    ],
+  },
+  'targets': [
+    {
+      'target_name': 'engine',
+      'sources': ['binding.cc', '<@(core)'],
+      'include_dirs': ['<(napi_include)', 'core'],
+      'defines': ['NAPI_VERSION=8', 'NAPI_CPP_EXCEPTIONS', 'NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS'],
+    },
+  ],
+  'conditions': [
+    ['tests==1', {
+      'targets': [
+        {
+          'target_name': 'core_test',
+          'type': 'executable',
+          'sources': ['core/core_test.cc', '<@(core)'],
+          'include_dirs': ['core'],
+        },
+      ],
+    }],
+  ],
+}

@@ -1,0 +1,141 @@
+// What a session's client sends: opened, checked against replay, and read; all of it on the plane's receive thread.
+#include <algorithm>
+
+#include "path.h"
+#include "session.h"
+
+namespace svc {
+
+namespace {
+// The round trip is measured once in this time, by a probe of the host's own.
+constexpr int64_t kProbeSpacingUs = 500'000;
+}  // namespace
+
+bool Session::receive(const Header& header, uint8_t* datagram, size_t bytes, const Address& from, int64_t now) {
+  const bool is_path = header.stream == Stream::kPath;
+  if (!is_path && header.stream != Stream::kInput) return false;
+  if (header.epoch != static_cast<uint8_t>(config_.epoch) || ended_.load(std::memory_order_acquire)) return false;
+  ReplayWindow& window = is_path ? path_window_ : input_window_;
+  if (!window.fresh(header.counter)) return false;
+  if (!(is_path ? path_in_ : input_in_).open(datagram, bytes, header.counter)) return false;
+  const bool newest = window.accept(header.counter);
+  heard_us_ = now;
+  if (is_path && newest) {
+    const bool first = !peer_.is_known();
+    peer_.learn(from);
+    if (first) signal_.notify();
+  }
+  const View payload{datagram + kHeaderBytes, bytes - kHeaderBytes - kTagBytes};
+  if (is_path) {
+    on_path(payload, bytes, now);
+  } else {
+    on_input(payload);
+  }
+  return true;
+}
+
+void Session::tick(int64_t now) {
+  if (now - heard_us_ > config_.idle_timeout_us) end(Ended::kPeerGone);
+}
+
+void Session::on_path(View payload, size_t datagram_bytes, int64_t now) {
+  uint8_t answer[PathWriter::kRoom];
+  PathWriter writer(answer);
+  bool answered = false;
+  bool bye = false;
+  read_path(payload, [&](PathType type, View body) {
+    switch (type) {
+      case PathType::kPing:
+        // One answer for each datagram: a client cannot make the host send more than it sent itself.
+        if (!body.has(12) || answered) break;
+        answered = true;
+        {
+          uint8_t* pong = writer.add(PathType::kPong, 28);
+          std::copy_n(body.data, 12, pong);
+          put64(pong + 12, static_cast<uint64_t>(now));
+          put64(pong + 20, static_cast<uint64_t>(now_us()));
+        }
+        break;
+      case PathType::kFeedback:
+        if (!body.has(28)) break;
+        lost_.store(get32(body.data + 8), std::memory_order_relaxed);
+        recovered_.store(get32(body.data + 12), std::memory_order_relaxed);
+        frames_lost_.store(get32(body.data + 16), std::memory_order_relaxed);
+        has_feedback_.store(true, std::memory_order_release);
+        break;
+      case PathType::kRequest:
+        // A keyframe also serves who asked for an intra refresh.
+        if (body.has(1) && (body.data[0] == 1 || body.data[0] == 2)) request_keyframe();
+        break;
+      case PathType::kProbe:
+        if (!body.has(4) || answered) break;
+        answered = true;
+        {
+          uint8_t* ack = writer.add(PathType::kProbeAck, 6);
+          std::copy_n(body.data, 4, ack);
+          put16(ack + 4, static_cast<uint16_t>(datagram_bytes));
+        }
+        break;
+      case PathType::kProbeAck:
+        if (body.has(4) && probe_sent_us_ != 0 && get32(body.data) == probe_id_) {
+          rtt_us_.store(static_cast<uint32_t>(std::max<int64_t>(1, now - probe_sent_us_)), std::memory_order_relaxed);
+          probe_sent_us_ = 0;
+        }
+        break;
+      case PathType::kBye:
+        bye = true;
+        break;
+      default:
+        break;
+    }
+  });
+  if (bye) return end(Ended::kPeerBye);
+  // Answers go where the newest path datagram came from, even to an old one that arrives late.
+  Address to;
+  uint32_t version = 0;
+  peer_.read(to, version);
+  if (to.remote_bytes == 0) return;
+  if (answered) send_path(to, answer, writer.bytes());
+  if (answered && (probe_sent_us_ == 0 || now - probe_sent_us_ > 4 * kProbeSpacingUs) && now - probed_us_ >= kProbeSpacingUs) {
+    PathWriter probe(answer);
+    put32(probe.add(PathType::kProbe, 4), ++probe_id_);
+    probe_sent_us_ = probed_us_ = now_us();
+    send_path(to, answer, probe.bytes());
+  }
+}
+
+void Session::on_input(View payload) {
+  read_input(payload, [this](uint32_t number, InputType type, View body) {
+    // Numbers go round; what lies behind the wanted one was applied before.
+    const auto distance = static_cast<int32_t>(number - input_next_);
+    if (distance < 0) return true;
+    if (distance > 0) return false;
+    if (!config_.sink) {
+      input_dropped_.fetch_add(1, std::memory_order_relaxed);
+    } else if (!config_.sink->push(*input_, type, body)) {
+      // The queue is full: not taken, so the client will send it again.
+      return false;
+    }
+    input_next_++;
+    return true;
+  });
+  if (!peer_.is_known()) return;
+  Address to;
+  uint32_t version = 0;
+  peer_.read(to, version);
+  uint8_t answer[PathWriter::kRoom];
+  PathWriter writer(answer);
+  put32(writer.add(PathType::kInputAck, 4), input_next_);
+  send_path(to, answer, writer.bytes());
+}
+
+void Session::send_path(const Address& to, const uint8_t* payload, size_t bytes) {
+  uint8_t datagram[kHeaderBytes + PathWriter::kRoom + kTagBytes];
+  const std::lock_guard held(path_lock_);
+  write_header(datagram, {Stream::kPath, static_cast<uint8_t>(config_.epoch), config_.id, path_counter_});
+  std::copy_n(payload, bytes, datagram + kHeaderBytes);
+  if (!path_out_.seal(datagram, bytes, path_counter_++)) return;
+  config_.plane->socket().send(to, datagram, kHeaderBytes + bytes + kTagBytes);
+}
+
+}  // namespace svc
