@@ -1,0 +1,159 @@
+// Everything hot: every built-in switched off and on, singly and in seeded orders, leaves routes, handles, listeners and
+// effects as they were; who waits says for what; and a stream of another extension runs through all of it.
+import fc from 'fast-check'
+import { parseEventStream } from 'svc-host/client'
+import { ApiRoutes, type ExtensionRecord } from 'svc-host/sdk'
+import type { TestHost } from 'svc-host/testing'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { builtInIds, startBuiltIns } from '../contract/built-ins.ts'
+
+let host: TestHost
+beforeAll(async () => {
+  host = await startBuiltIns()
+})
+afterAll(() => host?.stop())
+
+const record = (id: string): ExtensionRecord => host.extensions.list().find(each => each.id === id)!
+const stateOf = (id: string): string => record(id).state
+const routesOf = (owner?: string): string[] =>
+  host
+    .service(ApiRoutes)!
+    .list()
+    .filter(each => owner === undefined || each.owner === owner)
+    .map(each => `${each.owner} ${each.route.method} ${each.route.path}`)
+    .sort()
+
+const tally = (names: readonly string[]): Record<string, number> =>
+  Object.fromEntries(
+    [...Map.groupBy(names, name => name)].map(([name, all]) => [name, all.length] as const).sort(),
+  )
+
+/** All that the process holds: handles and requests by kind, and listeners on the process itself. */
+const holdings = () => ({
+  resources: tally(process.getActiveResourcesInfo()),
+  listeners: Object.fromEntries(
+    process.eventNames().map(name => [String(name), process.listenerCount(name)]),
+  ),
+})
+
+/** What extensions hold and show. */
+const surface = () => ({
+  routes: routesOf(),
+  effects: host.extensions
+    .list()
+    .map(({ id, state, effects }) => `${id} ${state}: ${[...effects].sort().join(', ')}`),
+})
+
+/** Sockets close and timers run out in their own time, but not later than this. */
+const holdingsBecome = (expected: ReturnType<typeof holdings>, what: string): Promise<void> =>
+  expect.poll(holdings, { timeout: 10_000, interval: 50, message: what }).toEqual(expected)
+
+/** Those that cannot run without `id`, by what their manifests require of its services. */
+function dependants(id: string): Set<string> {
+  const all = host.extensions.list()
+  const without = new Set([id])
+  for (const each of without) {
+    const provided = record(each).provides.map(service => service.split('@')[0])
+    for (const other of all)
+      if (other.requires.some(need => provided.includes(need.split('@')[0]))) without.add(other.id)
+  }
+  without.delete(id)
+  return without
+}
+
+test('every built-in is on to begin with', () => {
+  expect(host.extensions.list().filter(({ state }) => state !== 'on')).toEqual([])
+})
+
+test('each one, switched off and on, takes everything of its own along and brings it back', async () => {
+  // Once before measuring, so that what is loaded once for good has been loaded.
+  for (const id of builtInIds) await host.extensions.enable(id, false)
+  for (const id of builtInIds) await host.extensions.enable(id, true)
+  const [before, held] = [surface(), holdings()]
+  for (const id of builtInIds) {
+    const waiting = dependants(id)
+    await host.extensions.enable(id, false)
+    expect(record(id), id).toMatchObject({ state: 'off', effects: [] })
+    expect(routesOf(id), id).toEqual([])
+    for (const { id: other, state, why, effects } of host.extensions.list()) {
+      if (other === id) continue
+      expect(state, `${other} without ${id}`).toBe(waiting.has(other) ? 'waiting' : 'on')
+      if (!waiting.has(other)) continue
+      expect(effects, `${other} without ${id}`).toEqual([])
+      expect(why, `${other} without ${id}`).toMatch(
+        /^needs service \S+ \S+.* of [a-z0-9-]+, which is (off|waiting)/,
+      )
+    }
+    await host.extensions.enable(id, true)
+    expect(surface(), `after ${id}`).toEqual(before)
+  }
+  await holdingsBecome(held, 'what the process holds')
+})
+
+test('in whatever order they go and come back, the host ends as it was', async () => {
+  const before = surface()
+  const held = holdings()
+  const order = fc.shuffledSubarray(builtInIds, { minLength: builtInIds.length })
+  let bare: { surface: ReturnType<typeof surface>; held: ReturnType<typeof holdings> } | undefined
+  await fc.assert(
+    fc.asyncProperty(order, order, async (off, on) => {
+      for (const id of off) await host.extensions.enable(id, false)
+      // With everything off the process holds the same each time, and the kernel's own routes are all there is.
+      expect(
+        host.extensions.list().every(({ state, effects }) => state === 'off' && effects.length === 0),
+      ).toBe(true)
+      expect(routesOf().every(name => name.startsWith('kernel '))).toBe(true)
+      bare ??= { surface: surface(), held: holdings() }
+      expect(surface()).toEqual(bare.surface)
+      await holdingsBecome(bare.held, 'what the process holds with everything off')
+      for (const id of on) {
+        await host.extensions.enable(id, true)
+        expect(['on', 'waiting'], `${id} is ${stateOf(id)}: ${record(id).why}`).toContain(stateOf(id))
+      }
+      expect(surface()).toEqual(before)
+      await holdingsBecome(held, 'what the process holds with everything on')
+    }),
+    { numRuns: 5, seed: 20_260_801 },
+  )
+})
+
+test('switches that come all at once end in one state, the last one asked for', async () => {
+  const before = surface()
+  const held = holdings()
+  const flips = builtInIds.flatMap(id => [false, true, false, true].map(enabled => ({ id, enabled })))
+  await Promise.all(flips.map(({ id, enabled }) => host.extensions.enable(id, enabled)))
+  expect(surface()).toEqual(before)
+  await holdingsBecome(held, 'what the process holds')
+})
+
+test('an event stream runs through the switching of all others, and tells of each', async () => {
+  const stop = new AbortController()
+  const answer = await host.open('GET', '/events?kinds=extensions.changed&since=9007199254740991', {
+    signal: stop.signal,
+  })
+  const frames = parseEventStream(answer)
+  expect((await frames.next()).value?.event).toBe('live')
+  const others = builtInIds.filter(id => id !== 'events' && !dependants(id).has('events'))
+  expect(others.length).toBeGreaterThan(5)
+  for (const id of others) {
+    for (const enabled of [false, true]) {
+      await host.extensions.enable(id, enabled)
+      const wanted = enabled ? 'on' : 'off'
+      for (;;) {
+        const { value, done } = await frames.next()
+        if (done) throw new Error(`the stream ended when ${id} went ${wanted}`)
+        const told = JSON.parse(value.data)
+        if (told.id === id && told.state === wanted) break
+      }
+    }
+  }
+  // The one connection that has been open all along.
+  expect(answer.complete).toBe(false)
+  stop.abort()
+})
+
+test('nothing of this was an error', () => {
+  expect(
+    host.logs.filter(({ level }) => level >= 50).map(({ extension, msg }) => `${extension}: ${msg}`),
+  ).toEqual([])
+})
