@@ -9,6 +9,7 @@
       'core/keycode.cc', 'core/packetizer.cc', 'core/parity.cc', 'core/picture.cc', 'core/plane.cc', 'core/seal.cc',
       'core/sender.cc', 'core/session.cc', 'core/session_receive.cc', 'core/socket.cc', 'core/source.cc',
       'core/source_pattern.cc', 'core/source_x11.cc', 'core/x11.cc', 'core/x11_cursor.cc',
+      'core/x11_keyboard.cc',
     ],
   },
   'target_defaults': {

@@ -37,7 +37,10 @@ function checkDisplay(config: { display: string; xauthority: string }): void {
 }
 
 export function checkSource(config: SourceConfig): void {
-  if (config?.kind === 'test') return checkMode(config)
+  if (config?.kind === 'test') {
+    checkMode(config)
+    return
+  }
   if (config?.kind !== 'x11') refuse('"x11" or "test"', 'kind', (config as { kind?: unknown })?.kind)
   checkDisplay(config)
   if (typeof config.cursor !== 'boolean') refuse('true or false', 'cursor', config.cursor)
