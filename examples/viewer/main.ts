@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { Command, Option } from 'commander'
+import { Command, CommanderError, Option } from 'commander'
 import { loadIdentity, type Mode, StreamError } from 'svc-host/stream'
 import { parseInputScript, typed } from './input-script.ts'
 import { pair, reach } from './reach.ts'
@@ -163,9 +163,12 @@ program
     process.exitCode = 1
   })
 
+// Commander would leave with 1; a command line that makes no sense is 2 here, however it was noticed.
+for (const command of [program, ...program.commands]) command.exitOverride()
 try {
   await program.parseAsync()
 } catch (error) {
+  if (error instanceof CommanderError) process.exit(error.exitCode === 0 ? 0 : 2)
   const isKnown = error instanceof StreamError
   process.stderr.write(
     `viewer: ${isKnown ? error.message : error instanceof Error ? error.stack : String(error)}\n`,
