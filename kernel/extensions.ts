@@ -1,5 +1,4 @@
 // The life of extensions: one serialized reconcile brings what runs in line with what is wanted and possible.
-import semver from 'semver'
 import { type ExtensionRecord, type Extensions, HttpError, type Log } from 'svc-host/sdk'
 import type { Reach } from './context.ts'
 import type { Found } from './discover.ts'
@@ -7,12 +6,10 @@ import { type Faults, messageOf } from './errors.ts'
 import { ExtensionsChanged } from './events.ts'
 import type { Front } from './http.ts'
 import type { Ledger } from './ledger.ts'
+import { inability, missing } from './reasons.ts'
 import type { Offer } from './services.ts'
 import type { Override } from './settings.ts'
 import { setUp, tearDown, type Unit } from './unit.ts'
-
-/** Failed starts in a row after which an installed extension is not started again by itself. */
-const quarantineAfter = 3
 
 /** Owner of what the kernel itself registers; always on. */
 export const kernelOwner = 'kernel'
@@ -46,6 +43,7 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
       log: logOf(each.id),
       overrides: overrides.get(each.id) ?? [],
       isEnabled: !ledger.isDisabled(each.id),
+      order: 0,
       state: 'off',
       why: null,
       providers: new Set(),
@@ -55,60 +53,20 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
   const announced = new Map<string, string>()
   let isStopping = false
   let isDirty = true
+  let turn = 0
 
   const isOn = (owner: string): boolean => owner === kernelOwner || units.get(owner)?.state === 'on'
 
-  /** Why a unit may not run whatever the others do; undefined: it may. */
-  const unable = ({
-    found: { id, manifest, problem, builtin },
-    failure,
-  }: Unit): [Unit['state'], string] | undefined => {
-    if (!manifest || problem) return ['failed', problem ?? 'has no manifest']
-    if (!manifest.platforms.includes(process.platform as 'linux')) {
-      return ['off', `runs on ${manifest.platforms.join(' and ')} only; this is ${process.platform}`]
-    }
-    if (!builtin && manifest.realm === 'kernel' && !ledger.isTrusted(id)) {
-      return [
-        'failed',
-        `wants the kernel realm, but is not trusted: add "${id}" to "trusted" in extensions.json`,
-      ]
-    }
-    if (failure !== undefined && ledger.failuresOf(id) >= quarantineAfter) {
-      return [
-        'quarantined',
-        `failed ${ledger.failuresOf(id)} starts in a row, the last one: ${failure}; switch it on to try again`,
-      ]
-    }
-    if (!failure && ledger.failuresOf(id) >= quarantineAfter) {
-      return ['quarantined', `failed ${ledger.failuresOf(id)} starts in a row; switch it on to try again`]
-    }
-    return failure === undefined ? undefined : ['failed', failure]
-  }
-
-  /** What a unit waits for, one sentence; undefined: nothing. */
-  const missing = (unit: Unit): string | undefined => {
-    for (const [id, range] of Object.entries(unit.found.manifest?.requires ?? {})) {
-      const need = `needs service ${id} ${range}`
-      const offer = reach().services.find(id)
-      if (offer && semver.satisfies(offer.version, range)) continue
-      if (offer) return `${need}, but ${offer.owner} provides ${offer.version}`
-      const declaring = all.filter(other => other.found.manifest?.provides[id] !== undefined)
-      const other = declaring.find(({ isEnabled }) => isEnabled) ?? declaring[0]
-      if (!other) return `${need}, which nobody provides`
-      const version = other.found.manifest!.provides[id]!
-      if (!semver.satisfies(version, range)) return `${need}, but ${other.found.id} provides ${version}`
-      const state = other.state === 'on' ? 'on, but does not offer it now' : other.state
-      return `${need} of ${other.found.id}, which is ${state}${other.why ? `: ${other.why}` : ''}`
-    }
-    return undefined
-  }
-
-  const isWanted = (unit: Unit): boolean => !isStopping && unit.isEnabled && unable(unit) === undefined
+  const waitsFor = (unit: Unit): string | undefined => missing(unit, all, reach().services)
+  const isWanted = (unit: Unit): boolean =>
+    !isStopping && unit.isEnabled && inability(unit, ledger) === undefined
 
   const publish = async (): Promise<boolean> => {
     if (!isDirty) return true
     isDirty = false
     const live = [...reach().routes].filter(({ owner, scope }) => isOn(owner) && !scope.hidden)
+    // Of two that claim one path, the one that has been on for longer keeps it.
+    live.sort((a, b) => (units.get(a.owner)?.order ?? 0) - (units.get(b.owner)?.order ?? 0))
     const leftOut = await front.publish(live)
     for (const { owner, error } of leftOut) {
       const unit = units.get(owner)
@@ -155,23 +113,21 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
     await Promise.all([...leaving].map(unit => stopOne(unit, leaving)))
   }
 
-  const startOne = (unit: Unit): Promise<void> => {
+  const startOne = async (unit: Unit): Promise<void> => {
     unit.state = 'starting'
     unit.why = null
-    const { id, builtin } = unit.found
-    unit.starting = setUp(unit, reach()).then(
-      async () => {
-        unit.state = 'on'
+    unit.order = turn * all.length + all.indexOf(unit)
+    unit.starting = setUp(unit, reach())
+      .then(() => undefined, messageOf)
+      .then(failure => {
+        unit.failure = failure
+        unit.state = failure === undefined ? 'on' : 'failed'
         isDirty = true
-        if (!builtin) await ledger.countFailure(id, false)
-      },
-      async error => {
-        unit.failure = messageOf(error)
-        unit.state = 'failed'
-        if (!builtin) await ledger.countFailure(id, true)
-      },
-    )
-    return unit.starting
+      })
+    await unit.starting
+    // A start that was cut short says nothing about the extension.
+    if (unit.found.builtin || !unit.isEnabled || isStopping) return
+    await ledger.countFailure(unit.found.id, unit.failure !== undefined)
   }
 
   /** Starts each as soon as what it requires is there; true when any was started. */
@@ -181,53 +137,45 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
     for (;;) {
       for (const unit of all) {
         const isIdle = ['off', 'waiting', 'failed', 'quarantined'].includes(unit.state) && !unit.stopping
-        if (!isIdle || running.has(unit) || !isWanted(unit) || missing(unit) !== undefined) continue
+        if (!isIdle || running.has(unit) || !isWanted(unit) || waitsFor(unit) !== undefined) continue
         any = true
-        running.set(
-          unit,
-          startOne(unit).finally(() => running.delete(unit)),
-        )
+        const done = startOne(unit).finally(() => running.delete(unit))
+        running.set(unit, done)
       }
       if (running.size === 0) return any
       await Promise.race(running.values())
     }
   }
 
+  /** First the states, then the reasons, which name the states of others. */
   const explain = (): void => {
-    for (const unit of all) {
-      if (unit.state === 'on' || unit.state === 'starting' || unit.state === 'stopping') {
-        unit.why = null
-        continue
-      }
-      const inability = unit.isEnabled ? unable(unit) : undefined
-      if (!unit.isEnabled) [unit.state, unit.why] = ['off', 'is switched off']
-      else if (inability) [unit.state, unit.why] = inability
-      else if (isStopping) [unit.state, unit.why] = ['off', 'the host is stopping']
-      else [unit.state, unit.why] = ['waiting', missing(unit) ?? 'is about to start']
+    const idle = all.filter(({ state }) => !['on', 'starting', 'stopping'].includes(state))
+    for (const unit of idle) {
+      const unable = unit.isEnabled ? inability(unit, ledger) : (['off', 'is switched off'] as const)
+      ;[unit.state, unit.why] = unable ?? (isStopping ? ['off', 'the host is stopping'] : ['waiting', null])
     }
+    for (const unit of idle) if (unit.state === 'waiting') unit.why = waitsFor(unit) ?? 'is about to start'
   }
 
   const announce = (): void => {
-    for (const {
-      found: { id },
-      state,
-      why,
-      log,
-    } of all) {
-      if (announced.get(id) === state) continue
-      if (announced.has(id) || state !== 'off') reach().bus.emit(ExtensionsChanged, { id, state })
-      announced.set(id, state)
-      const say = state === 'failed' || state === 'quarantined' ? log.error : log.info
+    for (const { found, state, why, log } of all) {
+      const before = announced.get(found.id)
+      if (before === state) continue
+      announced.set(found.id, state)
+      if (before !== undefined || state !== 'off')
+        reach().bus.emit(ExtensionsChanged, { id: found.id, state })
+      const say =
+        state === 'failed' || state === 'quarantined' ? log.error : isStopping ? log.debug : log.info
       say(why === null ? state : `${state}: ${why}`)
     }
   }
 
   const pass = async (): Promise<void> => {
+    turn += 1
     for (;;) {
       explain()
-      await stopAll(
-        all.filter(unit => unit.state === 'on' && (!isWanted(unit) || missing(unit) !== undefined)),
-      )
+      const on = all.filter(({ state }) => state === 'on')
+      await stopAll(on.filter(unit => !isWanted(unit) || waitsFor(unit) !== undefined))
       explain()
       let isMoving = await startAll()
       isMoving = (await reach().services.settle()) || isMoving
@@ -295,6 +243,7 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
       await ledger.setEnabled(id, enabled)
       unit.isEnabled = enabled
       unit.failure = undefined
+      if (!enabled && unit.state === 'starting') unit.effects?.abort()
       await reconcile()
       return recordOf(unit)
     },

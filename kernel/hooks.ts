@@ -47,8 +47,8 @@ export function createHooks(
   const places = new Map<string, Place>()
 
   const placeOf = (id: string): Place => {
-    let place = places.get(id)
-    if (!place) places.set(id, (place = { taps: new Set() }))
+    const place = places.get(id) ?? { taps: new Set() }
+    places.set(id, place)
     return place
   }
 
@@ -96,7 +96,10 @@ export function createHooks(
       place.point = point as HookPoint<never>
       place.call = undefined
       return {
-        call: input => (place.call ??= build(place.point!, place.taps))(input),
+        call: input => {
+          place.call ??= build(place.point!, place.taps)
+          return place.call(input)
+        },
         release: () => {
           place.owner = undefined
           if (place.taps.size === 0) places.delete(point.id)

@@ -145,12 +145,15 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const stop = async (): Promise<void> => {
       bus.emit(HostStopping, {})
       log.info('stopping')
-      await within(stopLimitMs, steps.close()).catch(() => {
+      try {
+        await within(stopLimitMs, steps.close())
+        log.info('stopped')
+      } catch {
         const left = journal.live().length
         log.error(
-          `the stop took longer than ${stopLimitMs} ms; ${left} effects are left for the next start to undo`,
+          `the stop took longer than ${stopLimitMs} ms; the next start undoes the ${left} effects left`,
         )
-      })
+      }
     }
     let stopped: Promise<void> | undefined
     return {

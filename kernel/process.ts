@@ -139,7 +139,12 @@ export async function startProcess(
     await journal.strike(id)
   })
   const isPiped = spec.output === 'pipe'
-  const stdio: StdioOptions = [isPiped ? 'pipe' : 'ignore', 'pipe', 'pipe', ...Array<'pipe'>(spec.pipes ?? 0).fill('pipe')]
+  const stdio: StdioOptions = [
+    isPiped ? 'pipe' : 'ignore',
+    'pipe',
+    'pipe',
+    ...Array<'pipe'>(spec.pipes ?? 0).fill('pipe'),
+  ]
   const env = {
     PATH: '/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games',
     LANG: process.env['LANG'] ?? 'C.UTF-8',
@@ -171,7 +176,15 @@ export async function startProcess(
     // Gone by itself: the record goes too, unless it has left something behind that only the end of the scope may end.
     void exited.then(async () => (await membersOf(record)).length === 0 && stop()).catch(() => {})
     const [stdout, stderr, ...pipes] = isPiped ? outputs : [null, null, ...outputs]
-    return { pid, exited, stdin: child.stdin, stdout: stdout!, stderr: stderr!, pipes: pipes as Readable[], stop }
+    return {
+      pid,
+      exited,
+      stdin: child.stdin,
+      stdout: stdout!,
+      stderr: stderr!,
+      pipes: pipes as Readable[],
+      stop,
+    }
   } catch (error) {
     started.resolve()
     await stop()

@@ -4,6 +4,7 @@ import { messageOf, runAs, within } from './errors.ts'
 /** How long one effect may take to be undone. */
 const undoLimitMs = 10_000
 
+// biome-ignore lint/suspicious/noConfusingVoidType: a start that returns nothing is the common case
 type Stop = (() => unknown) | undefined | void
 
 export interface Effects {

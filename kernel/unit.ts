@@ -19,6 +19,8 @@ export interface Unit {
   why: string | null
   /** Why its last start failed; it is not started again until it is switched on anew. */
   failure?: string
+  /** Rises with each start; within one pass it follows the ids. */
+  order: number
   /** The extensions that provide what it requires. */
   readonly providers: Set<string>
   effects?: Effects
@@ -70,10 +72,14 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
       services,
     )
   }
+  const { signal } = effects
+  const cut = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('it was stopped before it had started')))
+  })
   try {
-    await within(setupLimitMs, runAs(id, work))
+    await within(setupLimitMs, Promise.race([runAs(id, work), cut]))
   } catch (error) {
-    reach.report(id, 'setup', error)
+    if (!signal.aborted) reach.report(id, 'setup', error)
     await effects.close()
     unit.effects = undefined
     throw new Error(`setup failed: ${messageOf(error)}`, { cause: error })

@@ -91,4 +91,6 @@ export interface PluginTokens {
 export const PluginTokens = token<PluginTokens>('plugin.tokens', '1.0.0')
 
 /** Facts about this host that its `host.started` event carries beside `version`; each tap adds its own. */
-export const DescribeHost = hook.waterfall<Readonly<Record<string, unknown>>>('host.describe', { onFailure: 'skip' })
+export const DescribeHost = hook.waterfall<Readonly<Record<string, unknown>>>('host.describe', {
+  onFailure: 'skip',
+})

@@ -1,23 +1,23 @@
 // The author API: everything that an extension, built-in or not, compiles against.
-export { defineCommand, type Command, type CommandContext } from './command.ts'
+export { type Command, type CommandContext, defineCommand } from './command.ts'
 export { HttpError, isHttpError } from './errors.ts'
-export { event, type EventKind, type EventRecord } from './event.ts'
+export { type EventKind, type EventRecord, event } from './event.ts'
 export {
-  defineExtension,
   type Context,
   type DocumentFile,
+  defineExtension,
   type Extension,
   type Log,
   type Scope,
 } from './extension.ts'
-export { hook, type HookPoint } from './hook.ts'
+export { type HookPoint, hook } from './hook.ts'
 export {
   ApiRoutes,
   CertificateIdentity,
   DescribeHost,
+  type Device,
   DeviceRegistry,
   EventBus,
-  type Device,
   type ExtensionRecord,
   Extensions,
   type HostIdentity,
@@ -30,8 +30,8 @@ export {
   type Caller,
   type Lanes,
   type Reply,
-  reply,
   type Route,
+  reply,
   route,
   type StreamReply,
   streamReply,

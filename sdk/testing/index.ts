@@ -80,7 +80,13 @@ const inline = ({ manifest, extension, undo }: InlineExtension): Found => ({
   id: manifest.id,
   folder: dirname(builtins),
   builtin: true,
-  manifest: Manifest.parse({ version: '1.0.0', sdk: '^1.0.0', title: manifest.id, realm: 'kernel', ...manifest }),
+  manifest: Manifest.parse({
+    version: '1.0.0',
+    sdk: '^1.0.0',
+    title: manifest.id,
+    realm: 'kernel',
+    ...manifest,
+  }),
   load: async () => extension,
   ...(undo && { loadUndo: async () => undo }),
 })

@@ -19,13 +19,22 @@ beforeEach(async () => {
 afterEach(() => rm(root, { recursive: true }))
 
 const good = { id: 'good', version: '1.2.3', sdk: '^1.0.0', title: 'Good', realm: 'kernel', main: 'index.js' }
-const write = async (folder: string, manifest: unknown, main = 'export default { setup() {} }'): Promise<void> => {
+const write = async (
+  folder: string,
+  manifest: unknown,
+  main = 'export default { setup() {} }',
+): Promise<void> => {
   await mkdir(folder, { recursive: true })
-  await writeFile(join(folder, 'extension.json'), typeof manifest === 'string' ? manifest : JSON.stringify(manifest))
+  await writeFile(
+    join(folder, 'extension.json'),
+    typeof manifest === 'string' ? manifest : JSON.stringify(manifest),
+  )
   await writeFile(join(folder, 'index.js'), main)
 }
 const problems = async (): Promise<Record<string, string | undefined>> =>
-  Object.fromEntries((await discoverExtensions(configDir, { builtin })).map(({ id, problem }) => [id, problem]))
+  Object.fromEntries(
+    (await discoverExtensions(configDir, { builtin })).map(({ id, problem }) => [id, problem]),
+  )
 const installed = async (dependencies: Record<string, string>): Promise<void> => {
   await mkdir(join(configDir, 'plugins'), { recursive: true })
   await writeFile(join(configDir, 'plugins', 'package.json'), JSON.stringify({ dependencies }))
@@ -88,7 +97,11 @@ test('installed packages are found by the ledger at exactly their version, and n
 })
 
 test('the kernel realm is for those whom the operator trusts; three failed starts in a row quarantine', async () => {
-  await write(join(configDir, 'plugins', '.versions', 'tiny', '1.2.3'), { ...good, id: 'tiny' }, 'throw new Error("boom")')
+  await write(
+    join(configDir, 'plugins', '.versions', 'tiny', '1.2.3'),
+    { ...good, id: 'tiny' },
+    'throw new Error("boom")',
+  )
   await installed({ tiny: '1.2.3' })
   expect((await run())[0]).toMatchObject({
     state: 'failed',
@@ -97,7 +110,10 @@ test('the kernel realm is for those whom the operator trusts; three failed start
   await writeFile(join(configDir, 'extensions.json'), '{"trusted": ["tiny"]}')
   expect((await run())[0]).toMatchObject({ state: 'failed', why: 'setup failed: boom' })
   expect((await run())[0]!.state).toBe('failed')
-  expect((await run())[0]).toMatchObject({ state: 'quarantined', why: expect.stringContaining('failed 3 starts in a row') })
+  expect((await run())[0]).toMatchObject({
+    state: 'quarantined',
+    why: expect.stringContaining('failed 3 starts in a row'),
+  })
   const [untouched] = await run()
   expect(untouched).toMatchObject({ state: 'quarantined', errors: 0 })
 })
@@ -110,9 +126,14 @@ test('a broken ledger costs the installed packages and nothing else', async () =
 })
 
 test('any JSON is either a manifest or a list of reasons', () => {
-  const value = fc.oneof(fc.jsonValue(), fc.record({ id: fc.string(), version: fc.string(), settings: fc.jsonValue() }))
-  fc.assert(fc.property(value, json => {
+  const value = fc.oneof(
+    fc.jsonValue(),
+    fc.record({ id: fc.string(), version: fc.string(), settings: fc.jsonValue() }),
+  )
+  fc.assert(
+    fc.property(value, json => {
       const { success, error } = Manifest.safeParse(json)
       expect(success || error!.issues.length > 0).toBe(true)
-    }))
+    }),
+  )
 })

@@ -39,7 +39,9 @@ test('the ring holds 1024 and says when something was evicted', () => {
 
 test('observers are told after the emitter, in order, and what they throw is laid at their door', async () => {
   const faults: string[] = []
-  const bus = createBus((owner, during, error) => faults.push(`${owner} ${during} ${(error as Error).message}`))
+  const bus = createBus((owner, during, error) =>
+    faults.push(`${owner} ${during} ${(error as Error).message}`),
+  )
   const seen: number[] = []
   bus.on('ear', 'bell.rang', ({ seq }) => seen.push(seq))
   const stop = bus.on('gone', 'bell.rang', () => seen.push(-1))
@@ -70,7 +72,10 @@ test('observers are told after the emitter, in order, and what they throw is lai
 
 const Sum = hook.waterfall<number>('sum.make', { onFailure: 'skip', limitMs: 40 })
 const Ask = hook.bail<string, string>('door.ask', { onFailure: 'refuse', limitMs: 40 })
-const Gate = token<{ ask(name: string): Promise<string | undefined>; sum(): Promise<number> }>('gate.keeper', '1.0.0')
+const Gate = token<{ ask(name: string): Promise<string | undefined>; sum(): Promise<number> }>(
+  'gate.keeper',
+  '1.0.0',
+)
 
 const gate: InlineExtension = {
   manifest: { id: 'gate', provides: { 'gate.keeper': '1.0.0' } },
@@ -82,7 +87,6 @@ const gate: InlineExtension = {
     },
   }),
 }
-// biome-ignore lint/suspicious/noExplicitAny: taps of any point
 const tapper = (id: string, ...taps: [any, (input: any) => unknown, number?][]): InlineExtension => ({
   manifest: { id },
   extension: defineExtension({
@@ -138,10 +142,15 @@ test('a call under way keeps its taps; timings are kept; a second owner and a wr
   const point = hook.waterfall<string>('word.make', { onFailure: 'skip' })
   const { call, release } = hooks.own('owner', point as never)
   const go = Promise.withResolvers<void>()
-  hooks.tap('x', point as never, (async (word: string) => {
-    await go.promise
-    return `${word}x`
-  }) as never, 0)
+  hooks.tap(
+    'x',
+    point as never,
+    (async (word: string) => {
+      await go.promise
+      return `${word}x`
+    }) as never,
+    0,
+  )
   const untap = hooks.tap('y', point as never, ((word: string) => `${word}y`) as never, 1)
   const running = call('')
   await later()
@@ -173,6 +182,10 @@ test('host.started carries what extensions add; the bus is a service', async () 
   }
   host = await startHost({ extensions: [watcher] })
   await later()
-  expect(host.events().at(-1)).toMatchObject({ kind: 'host.started', colour: 'blue', version: expect.any(String) })
+  expect(host.events().at(-1)).toMatchObject({
+    kind: 'host.started',
+    colour: 'blue',
+    version: expect.any(String),
+  })
   expect(newest).toBe(host.events().length)
 })

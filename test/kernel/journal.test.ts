@@ -19,7 +19,8 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }))
 
 const begin = (journal: Journal, n: number) => journal.begin({ owner: 'me', kind: 'thing', record: { n } })
-const numbers = (kept: readonly { record: Record<string, unknown> }[]) => kept.map(({ record }) => record['n'])
+const numbers = (kept: readonly { record: Record<string, unknown> }[]) =>
+  kept.map(({ record }) => record['n'])
 
 /** Five records, the second struck out, the third amended; returns the file's text. */
 async function fill(): Promise<string> {
@@ -72,7 +73,9 @@ test('a damaged line in the middle is skipped with a warning, and the file is ke
   const journal = await openJournal(path, log)
   expect(numbers(journal.live())).toEqual([1, 3, 5])
   await journal.close()
-  expect(warnings).toEqual([expect.stringMatching(/damaged in line 4: these effects are not undone; kept as/)])
+  expect(warnings).toEqual([
+    expect.stringMatching(/damaged in line 4: these effects are not undone; kept as/),
+  ])
   const aside = (await readdir(folder)).find(name => name.includes('broken'))
   expect(await readFile(join(folder, aside!), 'utf8')).toBe(lines.join('\n'))
 })

@@ -14,7 +14,11 @@ let host: TestHost
 let ctx: Context
 beforeEach(async () => {
   process.env['SVC_TEST_SECRET'] = 'do not inherit'
-  const extension = defineExtension({ setup: given => void (ctx = given) })
+  const extension = defineExtension({
+    setup(given) {
+      ctx = given
+    },
+  })
   host = await startHost({ extensions: [{ manifest: { id: 'runner' }, extension }] })
 })
 afterEach(async () => {
@@ -26,13 +30,16 @@ const shell = (script: string, more: Partial<ProcessSpec> = {}): Promise<Managed
   ctx.process('shell', { command: '/bin/sh', args: ['-c', script], output: 'pipe', graceMs: 300, ...more })
 const effects = () => host.extensions.list()[0]!.effects
 const journal = () => readFile(join(host.configDir, 'journal'), 'utf8')
-const isThere = (pid: number): boolean => existsSync(`/proc/${pid}/environ`) && statSync(`/proc/${pid}`).isDirectory()
+const isThere = (pid: number): boolean =>
+  existsSync(`/proc/${pid}/environ`) && statSync(`/proc/${pid}`).isDirectory()
 const isRoot = process.getuid?.() === 0
 
 test('the environment is what was asked for, a path, a language and the marker', async () => {
   const child = await shell('env', { env: { COLOUR: 'blue' } })
   const output = await text(child.stdout!)
-  const names = output.match(/^[A-Z_]+(?==)/gm)!.filter(name => !['PWD', 'SHLVL', '_', 'OLDPWD'].includes(name))
+  const names = output
+    .match(/^[A-Z_]+(?==)/gm)!
+    .filter(name => !['PWD', 'SHLVL', '_', 'OLDPWD'].includes(name))
   expect(names.toSorted()).toEqual(['COLOUR', 'LANG', 'PATH', 'SVC_EFFECT_MARKER'])
   expect(await child.exited).toEqual({ code: 0, signal: null })
 })
@@ -40,7 +47,9 @@ test('the environment is what was asked for, a path, a language and the marker',
 test('recorded before and struck out after; a process that ends by itself leaves no effect', async () => {
   const child = await shell('read line; exit 3')
   expect(effects()).toEqual(['process shell'])
-  expect(await journal()).toMatch(new RegExp(`"op":"do".*"marker":"[0-9a-f]{32}".*\\n.*"op":"amend".*"pid":${child.pid},"startTime":\\d+`))
+  expect(await journal()).toMatch(
+    new RegExp(`"op":"do".*"marker":"[0-9a-f]{32}".*\\n.*"op":"amend".*"pid":${child.pid},"startTime":\\d+`),
+  )
   child.stdin!.write('go\n')
   expect(await child.exited).toEqual({ code: 3, signal: null })
   await expect.poll(effects).toEqual([])
@@ -48,7 +57,8 @@ test('recorded before and struck out after; a process that ends by itself leaves
 })
 
 test('stop ends the group, those who ignore the signal, and those who have left the group', async () => {
-  const script = "trap '' TERM; sleep 602 & setsid sh -c \"trap '' TERM; sleep 603\" & echo $!; wait; sleep 604"
+  const script =
+    "trap '' TERM; sleep 602 & setsid sh -c \"trap '' TERM; sleep 603\" & echo $!; wait; sleep 604"
   const child = await shell(script)
   const [marker = ''] = await markersIn(host.configDir)
   // The shell, its child, the one that left and what that one runs.
@@ -76,45 +86,62 @@ test('output goes to the log by lines; extra pipes can be read', async () => {
   const child = await ctx.process('talker', { command: '/bin/sh', args: ['-c', 'echo one; printf two >&2'] })
   expect([child.stdin, child.stdout, child.stderr]).toEqual([null, null, null])
   await child.exited
-  await expect.poll(() => host.logs.filter(l => l['process'] === 'talker').map(({ msg }) => msg).sort()).toEqual(['one', 'two'])
+  await expect
+    .poll(() =>
+      host.logs
+        .filter(l => l['process'] === 'talker')
+        .map(({ msg }) => msg)
+        .sort(),
+    )
+    .toEqual(['one', 'two'])
   const piped = await shell('printf 42 >&3', { pipes: 1 })
   expect(await text(piped.pipes[0]!)).toBe('42')
 })
 
-test.runIf(isRoot)('without rights: another user, no groups, no capabilities, no new privileges, no config folder', async () => {
-  const script = 'id -u; id -G; grep -E "^(CapBnd|CapEff|CapInh|NoNewPrivs)" /proc/self/status; cat "$CONFIG"/mgmt-token; ls "$CONFIG"'
-  const child = await shell(script, { unprivileged: true, env: { CONFIG: host.configDir } })
-  const [output, errors] = await Promise.all([text(child.stdout!), text(child.stderr!)])
-  const lines = output.trim().split('\n')
-  expect(Number(lines[0])).toBeGreaterThan(0)
-  expect(lines[1]!.split(' ')).toHaveLength(1)
-  expect(lines.slice(2).map(line => line.split(/\s+/))).toEqual([
-    ['CapInh:', '0000000000000000'],
-    ['CapEff:', '0000000000000000'],
-    ['CapBnd:', '0000000000000000'],
-    ['NoNewPrivs:', '1'],
-  ])
-  expect(errors.match(/Permission denied/g)).toHaveLength(2)
-  const running = await shell('sleep 606', { unprivileged: true })
-  await running.stop()
-  expect(isThere(running.pid)).toBe(false)
-})
+test.runIf(isRoot)(
+  'without rights: another user, no groups, no capabilities, no new privileges, no config folder',
+  async () => {
+    const script =
+      'id -u; id -G; grep -E "^(CapBnd|CapEff|CapInh|NoNewPrivs)" /proc/self/status; cat "$CONFIG"/mgmt-token; ls "$CONFIG"'
+    const child = await shell(script, { unprivileged: true, env: { CONFIG: host.configDir } })
+    const [output, errors] = await Promise.all([text(child.stdout!), text(child.stderr!)])
+    const lines = output.trim().split('\n')
+    expect(Number(lines[0])).toBeGreaterThan(0)
+    expect(lines[1]!.split(' ')).toHaveLength(1)
+    expect(lines.slice(2).map(line => line.split(/\s+/))).toEqual([
+      ['CapInh:', '0000000000000000'],
+      ['CapEff:', '0000000000000000'],
+      ['CapBnd:', '0000000000000000'],
+      ['NoNewPrivs:', '1'],
+    ])
+    expect(errors.match(/Permission denied/g)).toHaveLength(2)
+    const running = await shell('sleep 606', { unprivileged: true })
+    await running.stop()
+    expect(isThere(running.pid)).toBe(false)
+  },
+)
 
 test('without rights and without root: bubblewrap hides the config folder, or a sentence', async () => {
   if (isRoot) {
     expect((await withoutRights({ command: 'x', args: ['y'] }, '/c'))[0]).toBe('/usr/bin/setpriv')
     return
   }
-  const made = await withoutRights({ command: 'x', args: ['y'] }, '/c').catch(error => (error as Error).message)
+  const made = await withoutRights({ command: 'x', args: ['y'] }, '/c').catch(
+    error => (error as Error).message,
+  )
   if (typeof made === 'string') expect(made).toContain('bubblewrap is missing')
   else expect(made[1].join(' ')).toBe('--dev-bind / / --tmpfs /c --cap-drop ALL -- x y')
 })
 
-test('a folder is empty, its owner\'s, and gone with all it holds; no other path is ever removed', async () => {
+test("a folder is empty, its owner's, and gone with all it holds; no other path is ever removed", async () => {
   const path = await ctx.folder('scratch', { unprivileged: isRoot })
   const { mode, uid } = statSync(path)
   expect([mode & 0o777, uid === 0]).toEqual([0o700, false])
-  await (await shell(`mkdir -p ${path}/a/b; ln -s ${host.configDir} ${path}/link; echo x > ${path}/a/b/c`, { unprivileged: true })).exited
+  await (
+    await shell(`mkdir -p ${path}/a/b; ln -s ${host.configDir} ${path}/link; echo x > ${path}/a/b/c`, {
+      unprivileged: true,
+    })
+  ).exited
   expect(existsSync(`${path}/a/b/c`)).toBe(true)
   expect(effects()).toContain('folder scratch')
   await host.extensions.enable('runner', false)

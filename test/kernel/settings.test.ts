@@ -18,7 +18,13 @@ const shop: InlineExtension = {
     settings: {
       port: { flag: 'shop-port', env: 'SVC_SHOP_PORT', type: 'port', help: 'its port' },
       isOpen: { flag: 'no-shop', env: 'SVC_SHOP', type: 'boolean', help: 'keep it shut' },
-      colour: { env: 'SVC_SHOP_COLOUR', config: 'paint.colour', type: 'string', values: ['red', 'blue'], help: '' },
+      colour: {
+        env: 'SVC_SHOP_COLOUR',
+        config: 'paint.colour',
+        type: 'string',
+        values: ['red', 'blue'],
+        help: '',
+      },
     },
   },
   extension: defineExtension({
@@ -52,11 +58,17 @@ test('each source gives way to the one before it; siblings in the file stay', as
   expect(await start()).toEqual({ port: 1, isOpen: true, paint: { colour: 'red', coats: 2 } })
   const config = { shop: { port: 2, paint: { colour: 'green', coats: 9 } } }
   expect(await start({ config })).toMatchObject({ port: 2, paint: { colour: 'green' } })
-  await writeFile(join(configDir, 'host.env'), '# shop\n\nSVC_SHOP_PORT = 3\nSVC_SHOP=OFF\nSVC_SHOP_COLOUR=blue\n')
+  await writeFile(
+    join(configDir, 'host.env'),
+    '# shop\n\nSVC_SHOP_PORT = 3\nSVC_SHOP=OFF\nSVC_SHOP_COLOUR=blue\n',
+  )
   expect(await start()).toEqual({ port: 3, isOpen: false, paint: { colour: 'blue', coats: 9 } })
   const env = { SVC_SHOP_PORT: '4', SVC_SHOP: 'yes' }
   expect(await start({ env })).toMatchObject({ port: 4, isOpen: true })
-  expect(await start({ env, flags: { 'shop-port': '5', 'no-shop': true } })).toMatchObject({ port: 5, isOpen: false })
+  expect(await start({ env, flags: { 'shop-port': '5', 'no-shop': true } })).toMatchObject({
+    port: 5,
+    isOpen: false,
+  })
   expect(Object.isFrozen(await start())).toBe(true)
 })
 
@@ -72,7 +84,9 @@ test('a bad flag, variable or host.env line stops the start with the name, the v
   expect(await bad({ env: { SVC_SHOP: 'maybe' } })).toBe(
     'SVC_SHOP is "maybe": expected 1, on, true, yes or 0, off, false, no',
   )
-  expect(await bad({ env: { SVC_SHOP_COLOUR: 'green' } })).toBe('SVC_SHOP_COLOUR is "green": expected one of red, blue')
+  expect(await bad({ env: { SVC_SHOP_COLOUR: 'green' } })).toBe(
+    'SVC_SHOP_COLOUR is "green": expected one of red, blue',
+  )
   expect(await bad({ env: { SVC_LOG: 'loud' } })).toContain('SVC_LOG is "loud": expected one of error')
   await writeFile(join(configDir, 'host.env'), 'SVC_SHOP_PORT=x1\n')
   expect(await bad({})).toContain('SVC_SHOP_PORT in host.env is "x1": expected a port')
@@ -81,9 +95,16 @@ test('a bad flag, variable or host.env line stops the start with the name, the v
 })
 
 test('a bad value in the file fails that extension only, with the path; unknown keys are kept and warned about', async () => {
-  const other: InlineExtension = { manifest: { id: 'other' }, extension: defineExtension({ setup: () => {} }) }
+  const other: InlineExtension = {
+    manifest: { id: 'other' },
+    extension: defineExtension({ setup: () => {} }),
+  }
   const path = join(configDir, 'extension-config', 'shop.json')
-  host = await startHost({ extensions: [shop, other], configDir, config: { shop: { paint: { coats: 'two' } } } })
+  host = await startHost({
+    extensions: [shop, other],
+    configDir,
+    config: { shop: { paint: { coats: 'two' } } },
+  })
   expect(host.extensions.list().map(({ id, state }) => [id, state])).toEqual([
     ['shop', 'failed'],
     ['other', 'on'],
@@ -91,7 +112,9 @@ test('a bad value in the file fails that extension only, with the path; unknown 
   expect(host.extensions.list()[0]!.why).toMatch(/shop\.json\): paint\.coats: .*expected number/)
   await writeFile(path, '{"port": 7, "prot": 8}')
   expect((await host.extensions.enable('shop', true)).state).toBe('on')
-  expect(host.logs.find(({ msg }) => msg.includes('keys that nobody reads: prot'))).toMatchObject({ extension: 'shop' })
+  expect(host.logs.find(({ msg }) => msg.includes('keys that nobody reads: prot'))).toMatchObject({
+    extension: 'shop',
+  })
   await writeFile(path, '{')
   await host.extensions.enable('shop', false)
   expect((await host.extensions.enable('shop', true)).why).toContain('shop.json')

@@ -1,0 +1,53 @@
+// Why an extension is not on: one sentence with the name, the range wanted and what was found.
+import semver from 'semver'
+import type { Ledger } from './ledger.ts'
+import type { Services } from './services.ts'
+import type { Unit } from './unit.ts'
+
+/** Failed starts in a row after which an installed extension is not started again by itself. */
+const quarantineAfter = 3
+
+/** Why a unit may not run whatever the others do, with the state that makes of it; undefined: it may. */
+export function inability(unit: Unit, ledger: Ledger): [Unit['state'], string] | undefined {
+  const { id, manifest, problem, builtin } = unit.found
+  const failures = ledger.failuresOf(id)
+  if (!manifest || problem) return ['failed', problem ?? 'has no manifest']
+  if (!manifest.platforms.some(platform => platform === process.platform)) {
+    return ['off', `runs on ${manifest.platforms.join(' and ')} only; this is ${process.platform}`]
+  }
+  if (!builtin && manifest.realm === 'kernel' && !ledger.isTrusted(id)) {
+    const remedy = `add "${id}" to "trusted" in extensions.json`
+    return ['failed', `wants the kernel realm, but is not trusted: ${remedy}`]
+  }
+  if (failures >= quarantineAfter) {
+    const last = unit.failure === undefined ? '' : `, the last one: ${unit.failure}`
+    return ['quarantined', `failed ${failures} starts in a row${last}; switch it on to try again`]
+  }
+  return unit.failure === undefined ? undefined : ['failed', unit.failure]
+}
+
+/** What a unit waits for; undefined: nothing. */
+export function missing(unit: Unit, all: readonly Unit[], services: Services): string | undefined {
+  for (const [id, range] of Object.entries(unit.found.manifest?.requires ?? {})) {
+    const need = `needs service ${id} ${range}`
+    const offer = services.find(id)
+    if (offer && semver.satisfies(offer.version, range)) continue
+    if (offer) return `${need}, but ${offer.owner} provides ${offer.version}`
+    const declaring = all.filter(({ found }) => found.manifest?.provides[id] !== undefined)
+    const other = declaring.find(({ isEnabled }) => isEnabled) ?? declaring[0]
+    if (!other) return `${need}, which nobody provides`
+    const version = other.found.manifest!.provides[id]!
+    if (!semver.satisfies(version, range)) return `${need}, but ${other.found.id} provides ${version}`
+    const state = {
+      on: 'is on, but does not offer it now',
+      waiting: 'is waiting itself',
+      starting: 'is starting',
+      stopping: 'is stopping',
+      off: other.why ?? 'is off',
+      failed: `has failed: ${other.why}`,
+      quarantined: `is quarantined: ${other.why}`,
+    }[other.state]
+    return `${need} of ${other.found.id}, which ${state}`
+  }
+  return undefined
+}
