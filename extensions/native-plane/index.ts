@@ -5,10 +5,13 @@ import { MediaEngine } from 'svc-host/api/media'
 import { PairingRoster, PairingWindow } from 'svc-host/api/pairing'
 import { SessionRegistry } from 'svc-host/api/sessions'
 import { hostCollect } from 'svc-host/api/status'
-import { CertificateIdentity, defineExtension, HostInfo } from 'svc-host/sdk'
+import { CertificateIdentity, defineExtension, event, HostInfo } from 'svc-host/sdk'
 import { z } from 'zod'
 import { NativePlane } from './api.ts'
-import { openNativeService } from './service.ts'
+import { type NativeService, openNativeService } from './service.ts'
+
+/** The kernel's own kind: told before anything is taken down. */
+const hostStopping = event('host.stopping', z.object({}))
 
 export default defineExtension({
   config: z.object({
@@ -27,19 +30,21 @@ export default defineExtension({
   async setup(ctx, { host, ...services }) {
     const { port, idleTimeoutMs } = ctx.config
     const id = services.identity.fingerprint.slice(0, 16).toUpperCase()
-    let bound = 0
+    let native: NativeService | undefined
     await ctx.effect('native sockets and sessions', async () => {
-      const native = await openNativeService({
+      native = await openNativeService({
         ...services,
         host: { name: hostname(), id, version: host.version },
         port,
         idleTimeoutMs,
         log: ctx.log,
       })
-      bound = native.port
       return native.close
     })
+    const bound = native!.port
     ctx.provide(NativePlane, { port: bound })
+    // Displays go down beside this plane; clients must hear of the stop and not of a display that was lost.
+    ctx.on(hostStopping, () => native?.endSessions())
     ctx.tap(hostCollect, facts => ({ ...facts, ports: { ...facts.ports, native: bound } }))
     ctx.log.info(`native plane on port ${bound}, TCP and UDP`)
   },

@@ -17,6 +17,8 @@ export interface NativeServiceParts extends Omit<PlaneParts, 'media'> {
 
 export interface NativeService {
   readonly port: number
+  /** Ends all sessions with a `close`; the sockets stay, and refuse. */
+  endSessions(): Promise<void>
   /** Ends all sessions with a `close`, then the sockets. */
   close(): Promise<void>
 }
@@ -38,12 +40,14 @@ export const openNativeService = async (parts: NativeServiceParts): Promise<Nati
     },
   )
   const stopServing = pairing.serve()
+  const endSessions = async (): Promise<void> => plane?.close()
 
   return {
     port,
+    endSessions,
     close: async () => {
       stopServing()
-      await plane?.close()
+      await endSessions()
       await listener.close()
       await media.close()
     },
