@@ -1,6 +1,14 @@
 // A connection to one of our X servers: requests in order, answers matched to them, nothing left waiting for ever.
 import { connect } from 'node:net'
-import { encodeRequest, encodeSetup, type Packet, type Setup, takePacket, takeSetup, words } from './packet.ts'
+import {
+  encodeRequest,
+  encodeSetup,
+  type Packet,
+  type Setup,
+  takePacket,
+  takeSetup,
+  words,
+} from './packet.ts'
 
 export interface XConnection extends Setup {
   /** Sends a request that has no answer; an error of the server is thrown by the next `sync`. */
@@ -78,7 +86,10 @@ export async function connectX(path: string, cookie: Uint8Array, limitMs: number
   socket.on('close', () => fail(new Error('the X server has closed the connection')))
 
   const limited = async <T>(wait: Promise<T>, what: string): Promise<T> => {
-    const timer = setTimeout(() => fail(new Error(`the X server does not answer ${what} within ${limitMs} ms`)), limitMs)
+    const timer = setTimeout(
+      () => fail(new Error(`the X server does not answer ${what} within ${limitMs} ms`)),
+      limitMs,
+    )
     return wait.finally(() => clearTimeout(timer))
   }
 

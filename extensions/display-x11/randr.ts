@@ -67,7 +67,12 @@ export function parseResources(reply: Buffer): {
     modes.set(reply.toString('latin1', nameAt, nameAt + length), reply.readUInt32LE(modesAt + i * 32))
     nameAt += length
   }
-  return { crtcs: idsAt(32, crtcCount!), outputs: idsAt(outputsAt, outputCount!), modes, configTime: reply.readUInt32LE(12) }
+  return {
+    crtcs: idsAt(32, crtcCount!),
+    outputs: idsAt(outputsAt, outputCount!),
+    modes,
+    configTime: reply.readUInt32LE(12),
+  }
 }
 
 export interface Screen {
@@ -79,7 +84,8 @@ export async function openScreen(x: XConnection): Promise<Screen> {
   const randr = await x.extension('RANDR')
   await x.ask(randr, minor.queryVersion, words(1, 5))
 
-  const resources = async () => parseResources(await x.ask(randr, minor.getScreenResourcesCurrent, words(x.root)))
+  const resources = async () =>
+    parseResources(await x.ask(randr, minor.getScreenResourcesCurrent, words(x.root)))
 
   const createMode = async ({ width, height }: Mode, line: Modeline): Promise<number> => {
     const name = Buffer.from(line.name, 'latin1')
@@ -87,16 +93,36 @@ export async function openScreen(x: XConnection): Promise<Screen> {
       words(0),
       shorts(width, height),
       words(line.dotClockHz),
-      shorts(line.hSyncStart, line.hSyncEnd, line.hTotal, 0, line.vSyncStart, line.vSyncEnd, line.vTotal, name.length),
+      shorts(
+        line.hSyncStart,
+        line.hSyncEnd,
+        line.hTotal,
+        0,
+        line.vSyncStart,
+        line.vSyncEnd,
+        line.vTotal,
+        name.length,
+      ),
       words(0),
     ])
     const reply = await x.ask(randr, minor.createMode, Buffer.concat([words(x.root), info, name]))
     return reply.readUInt32LE(8)
   }
 
-  const configure = async (crtc: number, configTime: number, mode: number, outputs: number[]): Promise<void> => {
+  const configure = async (
+    crtc: number,
+    configTime: number,
+    mode: number,
+    outputs: number[],
+  ): Promise<void> => {
     const rotateNone = 1
-    const body = [words(crtc, 0, configTime), shorts(0, 0), words(mode), shorts(rotateNone, 0), words(...outputs)]
+    const body = [
+      words(crtc, 0, configTime),
+      shorts(0, 0),
+      words(mode),
+      shorts(rotateNone, 0),
+      words(...outputs),
+    ]
     const reply = await x.ask(randr, minor.setCrtcConfig, Buffer.concat(body))
     if (reply[1] !== 0) throw new Error(`the X server does not take the mode (status ${reply[1]})`)
   }
@@ -114,7 +140,10 @@ export async function openScreen(x: XConnection): Promise<Screen> {
       try {
         await configure(crtc, configTime, 0, [])
         const millimetres = (pixels: number): number => Math.max(1, Math.round((pixels * 25.4) / 96))
-        const size = [shorts(mode.width, mode.height), words(millimetres(mode.width), millimetres(mode.height))]
+        const size = [
+          shorts(mode.width, mode.height),
+          words(millimetres(mode.width), millimetres(mode.height)),
+        ]
         x.send(randr, minor.setScreenSize, Buffer.concat([words(x.root), ...size]))
         await configure(crtc, configTime, id, [output])
       } finally {

@@ -17,7 +17,8 @@ const counted = (bytes: Buffer): Buffer => {
  * server reads the file before it has chosen one, and nothing else is ever in the file.
  */
 export function encodeXauthority(cookie: Uint8Array): Buffer {
-  if (cookie.length !== cookieBytes) throw new RangeError(`a cookie has ${cookieBytes} bytes, not ${cookie.length}`)
+  if (cookie.length !== cookieBytes)
+    throw new RangeError(`a cookie has ${cookieBytes} bytes, not ${cookie.length}`)
   const family = Buffer.alloc(2)
   family.writeUInt16BE(familyWild)
   return Buffer.concat([

@@ -30,7 +30,8 @@ export async function chooseBackend(
       )
     }
     const available = await backend.available()
-    if (available !== true) throw new Error(`${wanted.because}, but ${backend.id} cannot be used: ${available}`)
+    if (available !== true)
+      throw new Error(`${wanted.because}, but ${backend.id} cannot be used: ${available}`)
     return backend
   }
   const candidates = backends

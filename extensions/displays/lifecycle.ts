@@ -4,8 +4,8 @@ import type { KeepAlive } from './policy.ts'
 export type Life =
   /** Being made. */
   | { readonly state: 'idle' }
-  | { readonly state: 'active'; /** References, from 1. */ readonly sessions: number }
-  | { readonly state: 'lingering'; /** On the pool's monotonic clock. */ readonly deadlineMs: number }
+  | { readonly state: 'active' /** References, from 1. */; readonly sessions: number }
+  | { readonly state: 'lingering' /** On the pool's monotonic clock. */; readonly deadlineMs: number }
   /** Kept until the operator releases it. */
   | { readonly state: 'pinned' }
   | { readonly state: 'released' }

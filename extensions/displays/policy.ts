@@ -2,7 +2,7 @@
 
 export type KeepAlive =
   | { readonly mode: 'off' }
-  | { readonly mode: 'duration'; /** 0..86400 */ readonly seconds: number }
+  | { readonly mode: 'duration' /** 0..86400 */; readonly seconds: number }
   | { readonly mode: 'forever' }
 
 export type Topology = 'extend' | 'primary' | 'exclusive'
@@ -40,7 +40,10 @@ export const defaultPolicy: DisplayPolicy = {
 }
 
 /** The topology that a display gets; `auto` is worked out when it is acquired. */
-export const effectiveTopology = (wanted: DisplayPolicy['topology'], isCompositorPinned: boolean): Topology => {
+export const effectiveTopology = (
+  wanted: DisplayPolicy['topology'],
+  isCompositorPinned: boolean,
+): Topology => {
   if (wanted !== 'auto') return wanted
   return isCompositorPinned ? 'extend' : 'exclusive'
 }

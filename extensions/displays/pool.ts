@@ -74,7 +74,9 @@ export function createPool(options: PoolOptions): Pool {
 
   const watchDeadlines = (): void => {
     callOff()
-    const deadlines = [...entries].flatMap(({ life }) => (life.state === 'lingering' ? [life.deadlineMs] : []))
+    const deadlines = [...entries].flatMap(({ life }) =>
+      life.state === 'lingering' ? [life.deadlineMs] : [],
+    )
     if (deadlines.length === 0) return
     callOff = clock.after(Math.max(0, Math.min(...deadlines) - clock.nowMs()), () => {
       void retire(listed(), { type: 'time', nowMs: clock.nowMs() }).then(watchDeadlines)
@@ -207,7 +209,8 @@ export function createPool(options: PoolOptions): Pool {
       const backend = await chooseBackend([...backends], options.choice)
       const existing = backend.owned ? await takeExisting(backend, request) : undefined
       if (existing) return lease(existing)
-      if (isClosed || !backends.has(backend)) throw new Error(`the display backend ${backend.id} has just left`)
+      if (isClosed || !backends.has(backend))
+        throw new Error(`the display backend ${backend.id} has just left`)
       const made = make(backend, request)
       const ofBackend = making.get(backend) ?? new Set()
       making.set(backend, ofBackend.add(made))

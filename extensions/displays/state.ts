@@ -36,22 +36,24 @@ export function displayState(
       members.map(({ mode, identitySlot }) => ({ width: mode.width, identitySlot })),
       layout,
     )
-    return members.flatMap(({ slot, backend, mode, life, request, identitySlot, topology }, display_index) => {
-      if (life.state !== 'active' && life.state !== 'lingering' && life.state !== 'pinned') return []
-      return {
-        slot,
-        backend: backend.id,
-        mode: modeText(mode),
-        state: life.state,
-        expires_in_ms: life.state === 'lingering' ? Math.max(0, Math.ceil(life.deadlineMs - nowMs)) : null,
-        sessions: life.state === 'active' ? life.sessions : 0,
-        client: request.client,
-        group,
-        display_index,
-        ...places[display_index]!,
-        identity_slot: identitySlot,
-        topology,
-      }
-    })
+    return members.flatMap(
+      ({ slot, backend, mode, life, request, identitySlot, topology }, display_index) => {
+        if (life.state !== 'active' && life.state !== 'lingering' && life.state !== 'pinned') return []
+        return {
+          slot,
+          backend: backend.id,
+          mode: modeText(mode),
+          state: life.state,
+          expires_in_ms: life.state === 'lingering' ? Math.max(0, Math.ceil(life.deadlineMs - nowMs)) : null,
+          sessions: life.state === 'active' ? life.sessions : 0,
+          client: request.client,
+          group,
+          display_index,
+          ...places[display_index]!,
+          identity_slot: identitySlot,
+          topology,
+        }
+      },
+    )
   })
 }
