@@ -124,8 +124,20 @@ function createVerbs(subject: Subject, effects: Effects, reach: Reach): Scope {
       effects.refuse(`tap ${point.id}`)
       effects.add(`tap ${point.id}`, reach.hooks.tap(owner, point as never, fn as never, order))
     },
-    durable: (kind, record, change) =>
-      makeDurable(effects, { journal: reach.journal, ...subject.undo }, kind, record, change),
+    async durable(kind, record, change) {
+      const { kinds, undoFile } = subject.undo
+      const how = kinds[kind]
+      if (!how) throw new Error(`the undo module of ${owner} has no kind "${kind}"; add it there`)
+      const undo = (plain: object) => how.undo(plain)
+      return makeDurable(effects, reach.journal, {
+        label: `durable ${kind}`,
+        kind,
+        record,
+        undoFile,
+        undo,
+        change,
+      })
+    },
     process: (label, spec) =>
       startProcess(effects, { journal: reach.journal, configDir: reach.configDir, log }, label, spec),
     folder: (label, options) => makeFolder(effects, reach.journal, label, options),

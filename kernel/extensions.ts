@@ -9,7 +9,7 @@ import type { Ledger } from './ledger.ts'
 import { inability, missing } from './reasons.ts'
 import type { Offer } from './services.ts'
 import type { Override } from './settings.ts'
-import { setUp, tearDown, type Unit } from './unit.ts'
+import { describe, setUp, tearDown, type Unit } from './unit.ts'
 
 /** Owner of what the kernel itself registers; always on. */
 export const kernelOwner = 'kernel'
@@ -204,25 +204,7 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
     if (isOn(owner) && !isStopping) void reconcile()
   }
 
-  const recordOf = (unit: Unit): ExtensionRecord => {
-    const { id, manifest, builtin } = unit.found
-    const named = (services: Readonly<Record<string, string>> = {}): string[] =>
-      Object.entries(services).map(([name, range]) => `${name}@${range}`)
-    return {
-      id,
-      title: manifest?.title ?? id,
-      version: manifest?.version ?? '0.0.0',
-      realm: manifest?.realm ?? 'kernel',
-      builtin,
-      enabled: unit.isEnabled,
-      state: unit.state,
-      why: unit.why,
-      provides: named(manifest?.provides),
-      requires: named(manifest?.requires),
-      effects: unit.effects?.labels() ?? [],
-      errors: faults.count(id),
-    }
-  }
+  const recordOf = (unit: Unit): ExtensionRecord => describe(unit, faults.count(unit.found.id))
 
   return {
     isOn,

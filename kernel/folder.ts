@@ -4,6 +4,7 @@ import { chmod, chown, lstat, mkdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { unprivilegedAccount } from 'svc-host/sdk'
+import { makeDurable } from './durable.ts'
 import type { Journal } from './journal.ts'
 import type { Effects } from './scope.ts'
 
@@ -44,28 +45,21 @@ export async function makeFolder(
   label: string,
   options: { unprivileged?: boolean; mode?: number } = {},
 ): Promise<string> {
-  effects.refuse(label)
   const account = options.unprivileged && isRoot() ? await findAccount() : undefined
   const path = join(await runtimeFolder(), `${effects.owner}-${randomBytes(6).toString('hex')}`)
-  const id = await journal.begin({ owner: effects.owner, kind: 'folder', record: { label, path } })
-  const made = Promise.withResolvers<void>()
-  const undo = effects.add(`folder ${label}`, async () => {
-    await made.promise
-    await undoFolder({ path })
-    await journal.strike(id)
+  const mode = options.mode ?? 0o700
+  await makeDurable(effects, journal, {
+    label: `folder ${label}`,
+    kind: 'folder',
+    record: { label, path },
+    undo: undoFolder,
+    async change() {
+      await mkdir(path)
+      await chmod(path, mode)
+      if (account) await chown(path, account.uid, account.gid)
+    },
   })
-  try {
-    await mkdir(path, { mode: options.mode ?? 0o700 })
-    await chmod(path, options.mode ?? 0o700)
-    if (account) await chown(path, account.uid, account.gid)
-    made.resolve()
-    effects.refuse(label)
-    return path
-  } catch (error) {
-    made.resolve()
-    await undo()
-    throw error
-  }
+  return path
 }
 
 /** Removes the folder; refuses a path that no folder of ours can have. */

@@ -1,5 +1,5 @@
 // Child processes that cannot outlive their owner: a marker in the environment, on disk before there is a process.
-import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
+import { type StdioOptions, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { closeSync, existsSync, readdirSync, readFileSync } from 'node:fs'
@@ -7,6 +7,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { PassThrough, type Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Log, ManagedProcess, ProcessSpec } from 'svc-host/sdk'
+import { makeDurable } from './durable.ts'
 import { messageOf } from './errors.ts'
 import { findAccount, isRoot } from './folder.ts'
 import type { Journal } from './journal.ts'
@@ -119,77 +120,54 @@ function logLines(stream: Readable | null, label: string, log: Log): void {
   stream?.on('end', () => rest && log.debug(rest, { process: label }))
 }
 
+/** At the exit Node drains what nobody reads yet; a stream of our own keeps it for whoever comes later. */
+const kept = (stream: unknown): Readable => (stream as Readable).pipe(new PassThrough())
+
 export async function startProcess(
   effects: Effects,
   { journal, configDir, log }: { journal: Journal; configDir: string; log: Log },
   label: string,
   spec: ProcessSpec,
 ): Promise<ManagedProcess> {
-  effects.refuse(label)
   const [command, args] = spec.unprivileged
     ? await withoutRights(spec, configDir)
     : [spec.command, spec.args ?? []]
   const marker = randomBytes(16).toString('hex')
   const record: ProcessRecord = { label, marker, bootId: bootId(), graceMs: spec.graceMs ?? 2000 }
-  const id = await journal.begin({ owner: effects.owner, kind: 'process', record: { ...record } })
-  const started = Promise.withResolvers<void>()
-  const stop = effects.add(`process ${label}`, async () => {
-    await started.promise
-    await undoProcess(record)
-    await journal.strike(id)
-  })
   const isPiped = spec.output === 'pipe'
-  const stdio: StdioOptions = [
-    isPiped ? 'pipe' : 'ignore',
-    'pipe',
-    'pipe',
-    ...Array<'pipe'>(spec.pipes ?? 0).fill('pipe'),
-  ]
+  const stdio: StdioOptions = [isPiped ? 'pipe' : 'ignore', 'pipe', 'pipe']
+  stdio.push(...Array<'pipe'>(spec.pipes ?? 0).fill('pipe'))
   const env = {
     PATH: '/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games',
     LANG: process.env['LANG'] ?? 'C.UTF-8',
     ...spec.env,
     [markerKey]: marker,
   }
-  let child: ChildProcess
-  try {
-    child = spawn(command, args, { env, cwd: spec.cwd ?? '/', stdio, detached: true })
-    const exit = once(child, 'exit')
-    exit.catch(() => {})
-    await once(child, 'spawn')
-    const pid = child.pid!
-    const exited = exit.then(
-      ([code, signal]) => ({ code: code as number | null, signal: signal as string | null }),
+  const change = async (amend: (more: object) => Promise<void>) => {
+    const child = spawn(command, args, { env, cwd: spec.cwd ?? '/', stdio, detached: true })
+    const exited = once(child, 'exit').then(
+      ([code, signal]: (number | string | null)[]) => ({ code, signal }) as Awaited<ManagedProcess['exited']>,
       () => ({ code: null, signal: null }),
     )
+    await once(child, 'spawn')
     for (const each of [child, ...child.stdio]) each?.on('error', () => {})
     if (!isPiped) for (const stream of [child.stdout, child.stderr]) logLines(stream, label, log)
-    // At the exit Node drains what nobody reads yet; a stream of our own keeps it for whoever comes later.
-    const outputs = child.stdio
-      .slice(isPiped ? 1 : 3)
-      .map(stream => (stream as Readable).pipe(new PassThrough()))
-    record.pid = pid
-    record.startTime = (await look(pid))?.startTime
-    await journal.amend(id, { pid, startTime: record.startTime })
-    started.resolve()
-    effects.refuse(label)
+    const [stdout, stderr] = isPiped ? [kept(child.stdout), kept(child.stderr)] : [null, null]
+    const pipes = child.stdio.slice(3).map(kept)
+    const pid = child.pid!
+    const startTime = (await look(pid))?.startTime
+    Object.assign(record, { pid, startTime })
+    await amend({ pid, startTime })
+    return { pid, exited, stdin: child.stdin, stdout, stderr, pipes }
+  }
+  try {
+    const durable = { label: `process ${label}`, kind: 'process', record, undo: undoProcess, change }
+    const { value, undo: stop } = await makeDurable(effects, journal, durable)
     // Gone by itself: the record goes too, unless it has left something behind that only the end of the scope may end.
-    void exited.then(async () => (await membersOf(record)).length === 0 && stop()).catch(() => {})
-    const [stdout, stderr, ...pipes] = isPiped ? outputs : [null, null, ...outputs]
-    return {
-      pid,
-      exited,
-      stdin: child.stdin,
-      stdout: stdout!,
-      stderr: stderr!,
-      pipes: pipes as Readable[],
-      stop,
-    }
+    void value.exited.then(async () => (await membersOf(record)).length === 0 && stop()).catch(() => {})
+    return { ...value, stop }
   } catch (error) {
-    started.resolve()
-    await stop()
-    throw new Error(`process "${label}" (${spec.command}) cannot be started: ${messageOf(error)}`, {
-      cause: error,
-    })
+    const what = `process "${label}" (${spec.command})`
+    throw new Error(`${what} cannot be started: ${messageOf(error)}`, { cause: error })
   }
 }

@@ -97,3 +97,24 @@ export async function tearDown(
   unit.effects = undefined
   unit.providers.clear()
 }
+
+/** The unit as the API shows it. */
+export function describe({ found, isEnabled, state, why, effects }: Unit, errors: number): ExtensionRecord {
+  const { id, manifest, builtin } = found
+  const named = (services: Readonly<Record<string, string>> = {}): string[] =>
+    Object.entries(services).map(([name, range]) => `${name}@${range}`)
+  return {
+    id,
+    title: manifest?.title ?? id,
+    version: manifest?.version ?? '0.0.0',
+    realm: manifest?.realm ?? 'kernel',
+    builtin,
+    enabled: isEnabled,
+    state,
+    why,
+    provides: named(manifest?.provides),
+    requires: named(manifest?.requires),
+    effects: effects?.labels() ?? [],
+    errors,
+  }
+}
