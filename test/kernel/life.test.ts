@@ -1,5 +1,5 @@
 // The life of extensions: start order, ranges, cascades, conflicts, and that failure and restarts leave nothing.
-import { defineExtension, Extensions, event, hook, route, token } from 'svc-host/sdk'
+import { defineExtension, Extensions, event, hook, route, streamReply, token } from 'svc-host/sdk'
 import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
 import { afterEach, expect, test } from 'vitest'
 import { z } from 'zod'
@@ -389,4 +389,42 @@ test('an undo that hangs cannot hold the stop up for more than five seconds', as
   await h.stop()
   expect(performance.now() - startedAt).toBeLessThan(5800)
   expect(h.logs.at(-1)?.msg).toContain('the stop took longer than 5000 ms')
+})
+
+test('toggling another extension never cuts a stream; toggling its own ends it, whole', async () => {
+  const streamer: InlineExtension = {
+    manifest: { id: 'streamer' },
+    extension: defineExtension({
+      setup(ctx) {
+        async function* ticks(signal: AbortSignal) {
+          yield 'begin\n'
+          await new Promise(done => signal.addEventListener('abort', done))
+          yield 'end\n'
+        }
+        ctx.route(
+          route({
+            method: 'GET',
+            path: '/ticks',
+            summary: 'Tick',
+            lanes: 'open',
+            stream: 'text/plain',
+            handler: ({ signal }) => streamReply({}, ticks(signal)),
+          }),
+        )
+      },
+    }),
+  }
+  const h = await start(streamer, clock(), diary())
+  const answer = await h.open('GET', '/ticks')
+  let received = ''
+  answer.setEncoding('utf8').on('data', text => {
+    received += text
+  })
+  await expect.poll(() => received).toBe('begin\n')
+  await h.extensions.enable('clock', false)
+  await h.extensions.enable('clock', true)
+  expect([received, answer.destroyed]).toEqual(['begin\n', false])
+  await h.extensions.enable('streamer', false)
+  await expect.poll(() => answer.complete).toBe(true)
+  expect(received).toBe('begin\nend\n')
 })

@@ -1,5 +1,8 @@
 // Child processes and folders: a made environment, no rights, and nothing left of them when their scope closes.
-import { existsSync, statSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -7,7 +10,7 @@ import { type Context, defineExtension, type ManagedProcess, type ProcessSpec } 
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { undoFolder } from '../../kernel/folder.ts'
-import { withoutRights } from '../../kernel/process.ts'
+import { undoProcess, withoutRights } from '../../kernel/process.ts'
 import { carriers, markersIn } from './markers.ts'
 
 let host: TestHost
@@ -149,4 +152,24 @@ test("a folder is empty, its owner's, and gone with all it holds; no other path 
   for (const wrong of ['/etc', host.configDir, '/run/svc-host', '/run/svc-host/../x-0123456789ab']) {
     await expect(undoFolder({ path: wrong })).rejects.toThrow('is no folder of this host')
   }
+})
+
+test('killed before the pid was known, the marker is enough; another boot or a reused pid is left alone', async () => {
+  const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  const marker = randomBytes(16).toString('hex')
+  const marked = { env: { SVC_EFFECT_MARKER: marker, PATH: '/bin' }, detached: true }
+  const child = spawn('/bin/sh', ['-c', 'sleep 607; true'], marked)
+  const bystander = spawn('/bin/sleep', ['608'], { detached: true, env: {} })
+  const record = { label: 'x', marker, graceMs: 200 }
+  await expect.poll(() => carriers(marker).length).toBe(2)
+  await undoProcess({ ...record, bootId: 'an earlier one' })
+  await undoProcess({ ...record, bootId, marker: 'none', pid: bystander.pid, startTime: 1 })
+  expect(carriers(marker).length).toBe(2)
+  expect(isThere(bystander.pid!)).toBe(true)
+  const exited = once(child, 'exit')
+  await undoProcess({ ...record, bootId })
+  await exited
+  expect(carriers(marker)).toEqual([])
+  expect(isThere(bystander.pid!)).toBe(true)
+  bystander.kill('SIGKILL')
 })
