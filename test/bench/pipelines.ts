@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type HostProcess, serve, startViewer, until, viewer } from '../harness/host.ts'
-import { xDisplays } from '../harness/x11.ts'
+import { streamedDisplay, xDisplays } from '../harness/x11.ts'
 import { buildPlayer } from '../player/build.ts'
 import { cpuMs, median } from './measure.ts'
 
@@ -69,8 +69,7 @@ async function ours(b: Bench, c: PipelineCase): Promise<PipelineFigure> {
   )
   let moving: ChildProcess | undefined
   try {
-    const display = await until('a display', () => xDisplays(b.host.pid)[0])
-    await until('the stream', async () => (await b.host.api('GET', '/status')).body.video_streaming)
+    const display = await streamedDisplay(b.host)
     moving = await play(b.player, display.env, c.hz)
     await sleep(b.warmUpMs)
     const [cpuBefore, from] = [cpuMs(b.host.pid), monotonicUs()]

@@ -1,6 +1,6 @@
 // Finds and looks at the X displays that a host runs, as root may.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { run } from './host.ts'
+import { type HostProcess, run, until } from './host.ts'
 
 export interface XDisplay {
   readonly pid: number
@@ -52,6 +52,12 @@ export function xDisplays(hostPid: number): XDisplay[] {
     } catch {} // it has gone meanwhile
   }
   return found
+}
+
+/** The display of a stream that has begun: by then it has the client's size. */
+export async function streamedDisplay(host: HostProcess): Promise<XDisplay> {
+  await until('the stream', async () => (await host.api('GET', '/status')).body.video_streaming)
+  return until('a display', () => xDisplays(host.pid)[0])
 }
 
 /** Takes a picture of the whole display into a PNG file. */
