@@ -73,6 +73,7 @@ interface StreamFlags extends Common {
   seconds?: number
   record?: string
   stats?: string
+  frames?: string
   type?: string
   typeAfter: number
   input?: string
@@ -118,6 +119,7 @@ program
   )
   .option('--record <file>', 'write a Matroska file, with capture times')
   .option('--stats <file>', 'write the numbers as JSON')
+  .option('--frames <file>', 'write a line for each frame: number, capture and arrival time (us), bytes')
   .option('--type <text>', 'type a text; \\n is Enter, \\t is Tab')
   .addOption(
     new Option('--type-after <ms>', 'when, after the first frame')

@@ -1,5 +1,5 @@
 // Runs one stream: frames to the recording and the player, input to the host, numbers for the report.
-import { writeFileSync } from 'node:fs'
+import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import type { Connection, Mode, StreamSession, VideoFrame } from 'svc-host/stream'
 import { StreamError } from 'svc-host/stream'
 import { decoderConfiguration, lengthPrefixed, nalType, nalTypes, nalUnits, pictureSize } from './h264.ts'
@@ -14,6 +14,8 @@ export interface RunOptions {
   readonly seconds?: number | undefined
   readonly record?: string | undefined
   readonly stats?: string | undefined
+  /** A line for each frame: number, capture time (host's clock), arrival (this system's monotonic clock), bytes. */
+  readonly frames?: string | undefined
   readonly play?: boolean | undefined
   readonly bitrateKbps?: number | undefined
   readonly audio?: boolean | undefined
@@ -22,6 +24,9 @@ export interface RunOptions {
   readonly say: (line: string) => void
   readonly signal: AbortSignal
 }
+
+/** From this process's clock to the system's monotonic one, which other programs read as well. */
+const toSystemUs = Math.round(Number(process.hrtime.bigint() / 1000n) - performance.now() * 1000)
 
 /** Waiting for the first frame is over after this, milliseconds. */
 const firstFrameMs = 20_000
@@ -61,6 +66,8 @@ export const runStream = async (connection: Connection, options: RunOptions): Pr
   let lastUs = 0
   const latenciesUs: number[] = []
   const undo: (() => void)[] = []
+  const log = options.frames === undefined ? undefined : openSync(options.frames, 'w')
+  if (log !== undefined) writeSync(log, 'frame,capture_us,arrival_us,bytes\n')
 
   const begin = () => {
     undo.push(playInput(session, options.input))
@@ -77,6 +84,9 @@ export const runStream = async (connection: Connection, options: RunOptions): Pr
     lastUs = frame.arrivalUs
     const latency = session.latencyUs(frame)
     if (latency !== undefined) latenciesUs.push(latency)
+    if (log !== undefined) {
+      writeSync(log, `${frame.frame},${frame.captureUs},${frame.arrivalUs + toSystemUs},${frame.data.length}\n`)
+    }
     player?.write(frame.data)
     const units = nalUnits(frame.data)
     const sps = units.find(unit => nalType(unit) === nalTypes.sps)
@@ -115,6 +125,7 @@ export const runStream = async (connection: Connection, options: RunOptions): Pr
     await session.close()
     player?.close()
     recording?.close()
+    if (log !== undefined) closeSync(log)
   }
   const { code, message } = await session.ended
   if (firstUs === 0 && code === 'quit' && !signal.aborted) {
