@@ -3,7 +3,7 @@ import type * as Native from '../../native/index.ts'
 
 export type NativeEngine = Pick<typeof Native, 'openSource' | 'openInputSink' | 'openPlane' | 'codecs'>
 export type NativePlane = Native.Plane
-export type NativeSession = Native.Session
+
 export type NativeSource = Native.Source
 export type NativeInputSink = Native.InputSink
 

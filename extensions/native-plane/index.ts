@@ -4,7 +4,7 @@ import { DisplayPool } from 'svc-host/api/displays'
 import { MediaEngine } from 'svc-host/api/media'
 import { PairingRoster, PairingWindow } from 'svc-host/api/pairing'
 import { SessionRegistry } from 'svc-host/api/sessions'
-import { hostCollect } from 'svc-host/api/status'
+import { HostNames, hostCollect } from 'svc-host/api/status'
 import { CertificateIdentity, defineExtension, event, HostInfo } from 'svc-host/sdk'
 import { z } from 'zod'
 import { NativePlane } from './api.ts'
@@ -29,12 +29,20 @@ export default defineExtension({
   },
   async setup(ctx, { host, ...services }) {
     const { port, idleTimeoutMs } = ctx.config
-    const id = services.identity.fingerprint.slice(0, 16).toUpperCase()
+    // Without the extension that names this host it is known by its certificate.
+    const unnamed = { name: hostname(), id: services.identity.fingerprint.slice(0, 16).toUpperCase() }
+    let names: HostNames = unnamed
+    ctx.using(HostNames, (given, sub) => {
+      names = given
+      sub.signal.addEventListener('abort', () => {
+        names = unnamed
+      })
+    })
     let native: NativeService | undefined
     await ctx.effect('native sockets and sessions', async () => {
       native = await openNativeService({
         ...services,
-        host: { name: hostname(), id, version: host.version },
+        host: () => ({ ...names, version: host.version }),
         port,
         idleTimeoutMs,
         log: ctx.log,

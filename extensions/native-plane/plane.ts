@@ -67,6 +67,11 @@ export const createPlane = (parts: PlaneParts): Plane => {
     }
   }
 
+  const stranger = (fingerprint: string): Refusal =>
+    roster.isExpired(fingerprint)
+      ? refuse('expired', 'the access of this device is over: ask for more time on the host')
+      : refuse('not-paired', 'this device is not paired with this host: pair it by PIN first')
+
   /** A device that starts anew while its earlier session hangs without a connection has given that one up. */
   const giveUpLost = async (fingerprint: string): Promise<void> => {
     const lost = [...sessions.values()].filter(s => s.fingerprint === fingerprint && !s.isConnected)
@@ -91,7 +96,7 @@ export const createPlane = (parts: PlaneParts): Plane => {
     if (!device || isClosing) {
       entry.end('host_error', 'error')
       await lease.release({ deliberate: true })
-      return refuse(device ? 'host-error' : 'not-paired', 'this device was unpaired meanwhile')
+      return device ? refuse('host-error', 'this host is shutting down') : stranger(channel.fingerprint)
     }
     const id = newId()
     const onEnd = (gone: LiveSession) => sessions.delete(gone.id)

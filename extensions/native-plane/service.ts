@@ -10,7 +10,8 @@ export interface NativeServiceParts extends Omit<PlaneParts, 'media'> {
   readonly engine: MediaEngine
   readonly pairing: PairingWindow
   readonly identity: HostIdentity
-  readonly host: { readonly name: string; readonly id: string; readonly version: string }
+  /** Asked at each welcome. */
+  readonly host: () => { readonly name: string; readonly id: string; readonly version: string }
   /** 0 chooses one. */
   readonly port: number
 }
@@ -26,7 +27,6 @@ export interface NativeService {
 /** Rejects with a sentence when a socket cannot be opened. */
 export const openNativeService = async (parts: NativeServiceParts): Promise<NativeService> => {
   const { identity, pairing, roster, log } = parts
-  const host = { ...parts.host, fingerprint: identity.fingerprint }
   let plane: Plane | undefined
 
   const { port, media, listener } = await openSockets(
@@ -36,7 +36,14 @@ export const openNativeService = async (parts: NativeServiceParts): Promise<Nati
     ({ channel, admitted }, openedMedia) => {
       plane ??= createPlane({ ...parts, media: openedMedia })
       const isPaired = (fingerprint: string): boolean => roster.find(fingerprint) !== undefined
-      void converse(channel, { plane, pairing, isPaired, host, log, onAdmitted: admitted })
+      void converse(channel, {
+        plane,
+        pairing,
+        isPaired,
+        host: { ...parts.host(), fingerprint: identity.fingerprint },
+        log,
+        onAdmitted: admitted,
+      })
     },
   )
   const stopServing = pairing.serve()

@@ -109,6 +109,7 @@ export const openSession = (parts: SessionParts): LiveSession => {
       ...(terms ? { path_mtu: terms.maxDatagramBytes } : {}),
       input: { events: totals.input, mic: 0, rich: 0, dropped: totals.inputDropped },
     })
+    log.info(`session ${entry.id} ended: ${ended}`, { session: id, client: parts.device.name })
     await lease.release({ deliberate }).catch(error => {
       log.error('a display could not be given back', { session: id, err: error })
     })
@@ -201,6 +202,13 @@ export const openSession = (parts: SessionParts): LiveSession => {
           max_datagram_bytes: wanted.maxDatagramBytes,
           idle_timeout_ms: idleTimeoutMs,
           generation,
+        })
+        log.info(`session ${entry.id} ${epoch === 1 ? 'started' : 'resumed'}`, {
+          session: id,
+          client: device.name,
+          mode,
+          codec: wanted.codec,
+          epoch,
         })
         const facts = { mode, bitrateKbps: wanted.bitrateKbps, accessLevel: device.level }
         entry.changed(facts)

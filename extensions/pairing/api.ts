@@ -29,6 +29,8 @@ export interface PairedDevice {
 export interface PairingRoster {
   /** The device, if it is paired and its access is not over. */
   find(fingerprint: string): PairedDevice | undefined
+  /** Whether the device is paired, but its access is over. */
+  isExpired(fingerprint: string): boolean
   /**
    * For as long as a device streams: tells each change of its access, and why it has none any more. Looking at the
    * end of an access happens once a second, by the host's clock. Returns the way to stop.

@@ -96,6 +96,7 @@ describe('an access that ends', () => {
     expect(seen).toEqual([])
     clock.now = 1005
     expect(roster.find(a)).toBeUndefined()
+    expect([roster.isExpired(a), roster.isExpired(b)]).toEqual([true, false])
     roster.expire()
     expect(seen).toEqual(['expired'])
     stop()

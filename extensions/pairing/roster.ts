@@ -97,6 +97,11 @@ export const createRoster = (
       return client && !isOver(client) ? asDevice(client) : undefined
     },
 
+    isExpired: fingerprint => {
+      const client = stored(fingerprint.toLowerCase())
+      return client !== undefined && isOver(client)
+    },
+
     watch: (fingerprint, listener) => {
       // A function of its own for each watch: the same listener may watch twice and stop once.
       const own: Listener = what => listener(what)

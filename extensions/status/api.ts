@@ -1,5 +1,5 @@
 // The status record, host info and local summary: collected from whoever has something to say.
-import { hook } from 'svc-host/sdk'
+import { hook, token } from 'svc-host/sdk'
 import { z } from 'zod'
 
 export const StreamMode = z
@@ -133,3 +133,11 @@ export type HostFacts = z.output<typeof HostFacts>
 export const statusCollect = hook.waterfall<StatusRecord>('status.collect', { onFailure: 'skip' })
 export const summaryCollect = hook.waterfall<LocalSummary>('summary.collect', { onFailure: 'skip' })
 export const hostCollect = hook.waterfall<HostFacts>('host.collect', { onFailure: 'skip' })
+
+/** What this host is called: by people, and by clients that must know it again. */
+export interface HostNames {
+  readonly name: string
+  /** 16 uppercase hex characters; `uniqueid` of host info. */
+  readonly id: string
+}
+export const HostNames = token<HostNames>('host.names', '1.0.0')

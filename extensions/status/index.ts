@@ -1,7 +1,8 @@
 // Status: who this host is and what it is doing, collected from whoever has something to say.
+import { hostname } from 'node:os'
 import { CertificateIdentity, DescribeHost, defineExtension, HostInfo } from 'svc-host/sdk'
 import { z } from 'zod'
-import { hostCollect, statusCollect, summaryCollect } from './api.ts'
+import { HostNames, hostCollect, statusCollect, summaryCollect } from './api.ts'
 import { createCollector } from './collector.ts'
 import { openHostId } from './host-id.ts'
 import { createHostInfo } from './host-info.ts'
@@ -19,15 +20,17 @@ export default defineExtension({
       version: host.version,
       warn: ctx.log.warn,
     })
+    const uniqueId = await openHostId(ctx)
     const hostInfo = createHostInfo({
       facts: collector.host,
       host,
       fingerprint: identity.fingerprint,
-      uniqueId: await openHostId(ctx),
+      uniqueId,
       hostName: ctx.config.hostName,
       os: await readOs(),
     })
     ctx.tap(DescribeHost, async facts => ({ ...facts, compat: (await collector.host()).compat }))
+    ctx.provide(HostNames, { name: ctx.config.hostName || hostname(), id: uniqueId })
     ctx.route(...routes(collector, hostInfo))
   },
 })

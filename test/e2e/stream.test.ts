@@ -221,7 +221,7 @@ test('a device whose access changes is told; one that is unpaired is thrown out'
     name: 'Sofa',
     intent: 'stream',
   })
-  await expect(late.start({ mode })).rejects.toMatchObject({ code: 'not-paired' })
+  await expect(late.start({ mode })).rejects.toMatchObject({ code: 'expired' })
 
   expect((await host.api('PATCH', path, { clear_expiry: true, grants: 0x7f })).status).toBe(200)
   const again = await start()
