@@ -85,7 +85,10 @@ export const runStream = async (connection: Connection, options: RunOptions): Pr
     const latency = session.latencyUs(frame)
     if (latency !== undefined) latenciesUs.push(latency)
     if (log !== undefined) {
-      writeSync(log, `${frame.frame},${frame.captureUs},${frame.arrivalUs + toSystemUs},${frame.data.length}\n`)
+      writeSync(
+        log,
+        `${frame.frame},${frame.captureUs},${frame.arrivalUs + toSystemUs},${frame.data.length}\n`,
+      )
     }
     player?.write(frame.data)
     const units = nalUnits(frame.data)

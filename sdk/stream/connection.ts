@@ -6,7 +6,8 @@ import { StreamError } from './error.ts'
 import type { HostInfo, HostMessage, Mode, VideoCodec } from './host-message.ts'
 import type { Identity } from './identity.ts'
 import { pairLabel } from './media-keys.ts'
-import { openSession, type SessionListener, type StreamSession } from './session.ts'
+import { openSession } from './session.ts'
+import type { SessionListener, StreamSession } from './session-face.ts'
 
 /** What a client may do, as bits of `grants` (section 2.3). */
 export const grantBits = {

@@ -6,8 +6,6 @@ import { createReplayWindow } from './replay-window.ts'
 export const headerBytes = 20
 export const tagBytes = 16
 export const datagramOverhead = headerBytes + tagBytes
-/** The largest UDP payload that `start` can ask for. */
-export const maxDatagramBytes = 1452
 
 /** What a datagram says of itself before it is opened; nothing of it is proven yet. */
 export interface DatagramHeader {

@@ -1,6 +1,6 @@
 // Puts video frames together from shards, mends them by parity and gives them out in order: PROTOCOL.md, 5.2, 5.3.
-import { recover } from './reed-solomon.ts'
-import { parseVideoPayload, type VideoPayload, videoFlags } from './video-payload.ts'
+import { addShard, beginFrame, dataOf, isWhole, type PendingFrame } from './pending-frame.ts'
+import { parseVideoPayload, videoFlags } from './video-payload.ts'
 
 /** How long a block of a later frame may be complete before an incomplete frame counts as lost, microseconds. */
 export const lossDelayUs = 40_000
@@ -57,34 +57,12 @@ export interface FrameAssembler {
   readonly heldBytes: number
 }
 
-interface Block {
-  readonly k: number
-  readonly m: number
-  readonly blockBytes: number
-  readonly shards: (Buffer | Uint8Array | undefined)[]
-  arrived: number
-  isWhole: boolean
-}
-interface Pending {
-  readonly blocks: (Block | undefined)[]
-  readonly generation: number
-  readonly captureUs: number
-  flags: number
-  /** Known once the block with the last-block flag has come. */
-  blockCount: number | undefined
-  wholeBlocks: number
-  /** When a block of it first became whole. */
-  firstWholeUs: number | undefined
-  arrivalUs: number
-  bytes: number
-}
-
 /**
  * `maxHeldBytes` bounds the memory that a hostile host can claim: beyond it the oldest incomplete frame is given up.
  * At most `lossDistance` frames are held at a time.
  */
 export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAssembler => {
-  const pending = new Map<number, Pending>()
+  const pending = new Map<number, PendingFrame>()
   const counts: AssemblerCounts = {
     frames: 0,
     keyframes: 0,
@@ -99,30 +77,9 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
   let needsKeyframe = true
   let heldBytes = 0
 
-  const isWhole = (frame: Pending) => frame.blockCount !== undefined && frame.wholeBlocks === frame.blockCount
-
   const forget = (number: number) => {
     heldBytes -= pending.get(number)?.bytes ?? 0
     pending.delete(number)
-  }
-
-  const assemble = (number: number, frame: Pending): VideoFrame => {
-    const parts: Uint8Array[] = []
-    for (const block of frame.blocks.slice(0, frame.blockCount)) {
-      const data = Buffer.concat(block!.shards.slice(0, block!.k) as Uint8Array[])
-      parts.push(data.subarray(0, block!.blockBytes))
-    }
-    const isKeyframe = (frame.flags & videoFlags.keyframe) !== 0
-    const isRepeat = (frame.flags & videoFlags.repeat) !== 0
-    return {
-      frame: number,
-      data: parts.length === 1 ? (parts[0] as Buffer) : Buffer.concat(parts),
-      isKeyframe,
-      isRepeat,
-      generation: frame.generation,
-      captureUs: frame.captureUs,
-      arrivalUs: frame.arrivalUs,
-    }
   }
 
   const giveUp = () => {
@@ -139,7 +96,15 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
       if (front && isWhole(front)) {
         if (needsKeyframe && !(front.flags & videoFlags.keyframe)) counts.droppedFrames++
         else {
-          const frame = assemble(next, front)
+          const frame = {
+            frame: next,
+            data: dataOf(front),
+            isKeyframe: (front.flags & videoFlags.keyframe) !== 0,
+            isRepeat: (front.flags & videoFlags.repeat) !== 0,
+            generation: front.generation,
+            captureUs: front.captureUs,
+            arrivalUs: front.arrivalUs,
+          }
           out.push(frame)
           needsKeyframe = false
           counts.frames++
@@ -197,48 +162,6 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
     }
   }
 
-  const blockFor = (frame: Pending, part: VideoPayload): Block | undefined => {
-    const isLast = (part.flags & videoFlags.lastBlock) !== 0
-    if (frame.blockCount === undefined ? isLast && frame.blocks.length > part.block + 1 : false)
-      return undefined
-    if (frame.blockCount !== undefined) {
-      if (part.block >= frame.blockCount || isLast !== (part.block === frame.blockCount - 1)) return undefined
-    }
-    const known = frame.blocks[part.block]
-    if (known) {
-      return known.k === part.k && known.m === part.m && known.blockBytes === part.blockBytes
-        ? known
-        : undefined
-    }
-    const block: Block = {
-      k: part.k,
-      m: part.m,
-      blockBytes: part.blockBytes,
-      shards: new Array(part.k + part.m).fill(undefined),
-      arrived: 0,
-      isWhole: false,
-    }
-    frame.blocks[part.block] = block
-    if (isLast) frame.blockCount = part.block + 1
-    return block
-  }
-
-  const add = (frame: Pending, block: Block, part: VideoPayload, nowUs: number) => {
-    if (block.isWhole || block.shards[part.idx]) return
-    block.shards[part.idx] = part.shard
-    block.arrived++
-    // A small allowance for the bookkeeping, so that tiny shards are not free.
-    frame.bytes += part.shard.length + 64
-    heldBytes += part.shard.length + 64
-    if (block.arrived < block.k) return
-    counts.recovered += recover(block.shards, block.k)
-    block.shards.length = block.k
-    block.isWhole = true
-    frame.wholeBlocks++
-    frame.firstWholeUs ??= nowUs
-    frame.arrivalUs = nowUs
-  }
-
   return {
     get needsKeyframe() {
       return needsKeyframe
@@ -262,28 +185,16 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
       if (!part || part.frame < next) return out
       leap(part.frame, out)
       if (part.frame < next) return out
-      let frame = pending.get(part.frame)
-      if (!frame) {
-        frame = {
-          blocks: [],
-          generation: part.generation,
-          captureUs: part.captureUs,
-          flags: 0,
-          blockCount: undefined,
-          wholeBlocks: 0,
-          firstWholeUs: undefined,
-          arrivalUs: nowUs,
-          bytes: 0,
-        }
-        pending.set(part.frame, frame)
-      }
-      const block = blockFor(frame, part)
-      if (!block) {
+      const frame = pending.get(part.frame) ?? beginFrame(part, nowUs)
+      const heldBefore = frame.bytes
+      const rebuilt = addShard(frame, part, nowUs)
+      if (rebuilt === undefined) {
         counts.malformed++
         return out
       }
-      frame.flags |= part.flags
-      add(frame, block, part, nowUs)
+      pending.set(part.frame, frame)
+      heldBytes += frame.bytes - heldBefore
+      counts.recovered += rebuilt
       if (isWhole(frame) && part.frame > counts.newestWhole) counts.newestWhole = part.frame
       drain(out)
       while (heldBytes > maxHeldBytes && pending.size > 0) {

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type ConnectOptions, connect, type StartOptions } from './connection.ts'
 import { StreamError } from './error.ts'
 import type { VideoFrame } from './frame-assembler.ts'
-import type { SessionEnd, StreamSession } from './session.ts'
+import type { SessionEnd, StreamSession } from './session-face.ts'
 
 export interface ReconnectOptions {
   /** To a host that is already paired; `intent` is `stream`. */
