@@ -22,7 +22,7 @@ const rc = (
   <focus><focusNew>yes</focusNew><followMouse>no</followMouse><focusLast>yes</focusLast></focus>
   <placement><policy>Smart</policy><center>yes</center></placement>
   <theme>
-    <name>${escapeXml(themeName)}</name><titleLayout>NLIMC</titleLayout><keepBorder>yes</keepBorder>
+    <name>${escapeXml(themeName)}</name><titleLayout>LIMC</titleLayout><keepBorder>yes</keepBorder>
     <font place="ActiveWindow"><name>DejaVu Sans</name><size>10</size><weight>bold</weight></font>
     <font place="InactiveWindow"><name>DejaVu Sans</name><size>10</size></font>
     <font place="MenuHeader"><name>DejaVu Sans</name><size>10</size></font>
@@ -149,6 +149,7 @@ XTerm*borderWidth: 0
 XTerm*scrollBar: false
 XTerm*saveLines: 5000
 XTerm*utf8: 1
+XTerm*termName: xterm-256color
 XTerm*metaSendsEscape: true
 XTerm*selectToClipboard: true
 XTerm*bellIsUrgent: false

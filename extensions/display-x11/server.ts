@@ -1,5 +1,7 @@
 // One X server: started as the session's account, answering only to its cookie, at a number that nobody else has.
-import { chmod, mkdir } from 'node:fs/promises'
+import { once } from 'node:events'
+import { chmod, mkdir, rm } from 'node:fs/promises'
+import { connect } from 'node:net'
 import type { Mode } from 'svc-host/api/media'
 import type { ManagedProcess, Scope } from 'svc-host/sdk'
 import { connectX, type XConnection } from './connection.ts'
@@ -71,9 +73,24 @@ async function readNumber(server: ManagedProcess): Promise<number> {
   }
 }
 
+/** A server that was killed leaves its socket; nobody answers there any more. */
+async function removeDeadSocket(path: string): Promise<void> {
+  const socket = connect({ path })
+  const isDead = await once(socket, 'connect').then(
+    () => false,
+    error => error.code === 'ECONNREFUSED',
+  )
+  socket.destroy()
+  if (isDead) await rm(path, { force: true })
+}
+
 export async function startXServer(scope: Scope, options: XServerOptions): Promise<XServer> {
   await makeSocketFolder()
   const { width, height, xauthority, env, cookie } = options
+  let number: number | undefined
+  await scope.effect('X socket', () => async () => {
+    if (number !== undefined) await removeDeadSocket(`${socketFolder}/X${number}`)
+  })
   const process = await scope.process('X server', {
     command: 'Xvfb',
     args: [
@@ -86,11 +103,12 @@ export async function startXServer(scope: Scope, options: XServerOptions): Promi
     unprivileged: true,
     pipes: 1,
   })
-  const number = await readNumber(process)
+  number = await readNumber(process)
+  const socket = `${socketFolder}/X${number}`
 
   /** Each use has a connection of its own: nothing stale, and none of the server's few places held. */
   const use = async <T>(task: (x: XConnection) => Promise<T>): Promise<T> => {
-    const x = await connectX(`${socketFolder}/X${number}`, cookie, answerLimitMs)
+    const x = await connectX(socket, cookie, answerLimitMs)
     try {
       return await task(x)
     } finally {
