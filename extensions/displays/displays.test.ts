@@ -415,19 +415,3 @@ test('state and release over the API', async () => {
     { kind: 'display.released', backend: undefined, mode: undefined, count: 1 },
   ])
 })
-
-test('SVC_SOURCE=software gives the test picture, and no X server is asked for', async () => {
-  host = await startHost({ extensions: ['displays', 'test-picture'], env: { SVC_SOURCE: 'software' } })
-  const pool = host.service(DisplayPool)!
-  const lease = await pool.acquire({ mode, plane: 'native', fingerprint: null, client: 'x' })
-  expect([lease.picture, await lease.resize({ ...mode, width: 640 })]).toEqual([
-    { kind: 'test' },
-    { kind: 'test' },
-  ])
-  expect((await host.inject('GET', '/display/state')).json).toEqual({ displays: [] })
-  await host.extensions.enable('test-picture', false)
-  await lease.lost
-  await expect(pool.acquire({ mode, plane: 'native', fingerprint: null, client: 'x' })).rejects.toThrow(
-    'SVC_SOURCE asks for the test picture, but no extension that is on offers',
-  )
-})
