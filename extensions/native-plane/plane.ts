@@ -108,8 +108,7 @@ export const createPlane = (parts: PlaneParts): Plane => {
   return {
     start: async (channel, start, askedAtMs) => {
       const device = roster.find(channel.fingerprint)
-      if (!device)
-        return refuse('not-paired', 'this device is not paired with this host: pair it by PIN first')
+      if (!device) return stranger(channel.fingerprint)
       const terms = await agree(start)
       if ('refused' in terms) return terms
 
