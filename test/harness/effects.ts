@@ -17,3 +17,13 @@ export const marked = (): number[] =>
 /** Folders that hosts have made for sessions. */
 export const sessionFolders = (): string[] =>
   existsSync('/run/svc-host') ? readdirSync('/run/svc-host').map(name => `/run/svc-host/${name}`) : []
+
+/** Whether a process is there and no zombie: an orphan's zombie waits for init, and harms nobody. */
+export function isAlive(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    return !/^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2))
+  } catch {
+    return false
+  }
+}

@@ -1,9 +1,9 @@
 // kill -9 at a random moment between the start of a stream and its tenth second: the next start leaves nothing of it.
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { marked, sessionFolders } from '../harness/effects.ts'
+import { isAlive, marked, sessionFolders } from '../harness/effects.ts'
 import { freePort, serve, startViewer, viewer } from '../harness/host.ts'
 import type { Sweep } from './main.ts'
 
@@ -29,7 +29,7 @@ export const killSweep: Sweep = {
         const left = marked().filter(pid => !markedBefore.has(pid))
         const next = await serve({ configDir, ...ports })
         try {
-          const survivors = left.filter(pid => existsSync(`/proc/${pid}`))
+          const survivors = left.filter(isAlive)
           if (survivors.length) throw new Error(`processes outlived the crash: ${survivors.join(', ')}`)
           const folders = sessionFolders().filter(name => !foldersBefore.has(name))
           if (folders.length) throw new Error(`folders outlived the crash: ${folders.join(', ')}`)
