@@ -32,21 +32,25 @@
       }],
     ],
   },
-  'targets': [
-    {
-      'target_name': 'engine',
-      'sources': ['binding.cc', '<@(core)'],
-      'include_dirs': ['<(napi_include)', 'core'],
-      'defines': ['NAPI_VERSION=8', 'NAPI_CPP_EXCEPTIONS', 'NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS'],
-    },
-  ],
   'conditions': [
-    ['tests==1', {
+    ['tests==0', {
+      'targets': [
+        {
+          'target_name': 'engine',
+          'sources': ['binding.cc', '<@(core)'],
+          'include_dirs': ['<(napi_include)', 'core'],
+          'defines': ['NAPI_VERSION=8', 'NAPI_CPP_EXCEPTIONS', 'NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS'],
+        },
+      ],
+    }, {
       'targets': [
         {
           'target_name': 'core_test',
           'type': 'executable',
-          'sources': ['core/core_test.cc', '<@(core)'],
+          'sources': [
+            'core/core_test.cc', 'core/packets_test.cc', 'core/parsers_test.cc', 'core/pipeline_test.cc',
+            'core/timing_test.cc', 'core/vectors_test.cc', '<@(core)',
+          ],
           'include_dirs': ['core'],
         },
       ],

@@ -1,6 +1,6 @@
 // Builds the engine's addon with node-gyp into native/build/<key>/ and points native/build/<flavour>.json at it. The key is
 // made of version, platform, headers and sources, so that there is nothing to do where nothing changed.
-// Flags: --asan or --tsan for a sanitizer build beside the plain one, --tests for the C++ tests of core/ as well.
+// Flags: --asan or --tsan for a sanitizer build beside the plain one; --tests for the program of core/'s C++ tests instead.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
@@ -25,7 +25,8 @@ const unknown = flags.find(flag => !known.includes(flag))
 if (unknown) fail(`no such flag: ${unknown} (one of ${known.join(', ')})`)
 const sanitize = flags.includes('--asan') ? 'address' : flags.includes('--tsan') ? 'thread' : 'none'
 const tests = flags.includes('--tests')
-const flavour = `engine${sanitize === 'none' ? '' : `-${sanitize}`}${tests ? '-tests' : ''}`
+const flavour = `${tests ? 'tests' : 'engine'}${sanitize === 'none' ? '' : `-${sanitize}`}`
+const product = tests ? 'core_test' : 'engine.node'
 const pointer = join(buildRoot, `${flavour}.json`)
 
 /** @returns {never} @param {string} why */
@@ -50,13 +51,13 @@ const key = `${flavour}-napi8-${hash.digest('hex').slice(0, 16)}`
 const target = join(buildRoot, key)
 
 if (isCurrent()) process.exit(0)
-if (!existsSync(join(target, 'engine.node'))) compile()
+if (!existsSync(join(target, product))) compile()
 writeFileSync(`${pointer}.${process.pid}.tmp`, `${JSON.stringify({ key })}\n`)
 renameSync(`${pointer}.${process.pid}.tmp`, pointer)
 removeOld()
 
 function isCurrent() {
-  if (!existsSync(pointer) || !existsSync(join(target, 'engine.node'))) return false
+  if (!existsSync(pointer) || !existsSync(join(target, product))) return false
   return JSON.parse(readFileSync(pointer, 'utf8')).key === key
 }
 
@@ -96,8 +97,7 @@ function compile() {
   }
   const out = join(work, 'out')
   mkdirSync(out)
-  renameSync(join(work, 'build/Release/engine.node'), join(out, 'engine.node'))
-  if (tests) renameSync(join(work, 'build/Release/core_test'), join(out, 'core_test'))
+  renameSync(join(work, 'build/Release', product), join(out, product))
   rmSync(target, { recursive: true, force: true })
   renameSync(out, target)
   rmSync(work, { recursive: true, force: true })

@@ -62,20 +62,25 @@ constexpr size_t body_needed(InputType type) {
   }
 }
 
-/// Calls `on(number, type, body)` for each whole event, in order, until it says false. False when the payload is no
-/// whole list of 1 to 64 events; what came before the break was handed on all the same.
+/// Calls `on(number, type, body)` for each event, in order, until it says false. False, and nothing was handed on, when the
+/// payload is no whole list of 1 to 64 events.
 template <typename On>
 bool read_input(View payload, On on) {
   if (!payload.has(5)) return false;
-  uint32_t number = get32(payload.data);
-  const int count = payload.data[4];
+  const uint32_t first = get32(payload.data);
+  const uint32_t count = payload.data[4];
   if (count < 1 || count > 64) return false;
-  payload = payload.from(5);
-  for (int i = 0; i < count; i++, number++) {
-    if (!payload.has(2) || !payload.has(2 + size_t{payload.data[1]})) return false;
-    const View body = payload.from(2).first(payload.data[1]);
-    if (!on(number, static_cast<InputType>(payload.data[0]), body)) return true;
-    payload = payload.from(2 + body.bytes);
+  const View events = payload.from(5);
+  View rest = events;
+  for (uint32_t i = 0; i < count; i++) {
+    if (!rest.has(2) || !rest.has(2 + size_t{rest.data[1]})) return false;
+    rest = rest.from(2 + size_t{rest.data[1]});
+  }
+  rest = events;
+  for (uint32_t i = 0; i < count; i++) {
+    const View body = rest.from(2).first(rest.data[1]);
+    if (!on(first + i, static_cast<InputType>(rest.data[0]), body)) return true;
+    rest = rest.from(2 + body.bytes);
   }
   return true;
 }
