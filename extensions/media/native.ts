@@ -16,8 +16,7 @@ export const loadEngine = async (): Promise<NativeEngine> => {
     return engine
   } catch (error) {
     const cause = error instanceof Error ? error.message : String(error)
-    throw new Error(`the media engine cannot be loaded (${cause}); build it with: npm run build:native`, {
-      cause: error,
-    })
+    const advice = cause.includes('build:native') ? '' : '; build it anew with "npm run build:native"'
+    throw new Error(`the media engine cannot be loaded: ${cause}${advice}`, { cause: error })
   }
 }
