@@ -31,7 +31,7 @@ export function startPrograms(
     XDG_DATA_DIRS: `${folder}/share:/usr/local/share:/usr/share`,
     XENVIRONMENT: `${folder}/terminal.resources`,
   }
-  const session = { env, cwd: home, unprivileged: true } as const
+  const session = { env, cwd: home, unprivileged: true, graceMs: 1000 } as const
   const managed = Promise.withResolvers<void>()
   const late = setTimeout(managed.resolve, managerLimitMs)
   scope.signal.addEventListener('abort', () => clearTimeout(late))
