@@ -9,7 +9,9 @@ export interface Sockets {
   readonly listener: Listener
 }
 
-const isTaken = (error: unknown): boolean => (error as { code?: string }).code === 'EADDRINUSE'
+/** The codes of Node and of the engine. */
+const isTaken = (error: unknown): boolean =>
+  ['EADDRINUSE', 'port-in-use'].includes((error as { code?: string }).code ?? '')
 
 const explain = (transport: 'TCP' | 'UDP', port: number, error: unknown): Error => {
   const cause = error instanceof Error ? error.message : String(error)
