@@ -51,8 +51,7 @@ test.each([0, 120, 2500])(
     expect(left).toContain(display.pid)
 
     const second = await begin({ mgmtPort: first.mgmtPort, nativePort: first.nativePort })
-    for (const pid of left)
-      expect(isAlive(pid), `process ${pid} outlived the crash`).toBe(false)
+    for (const pid of left) expect(isAlive(pid), `process ${pid} outlived the crash`).toBe(false)
     expect(existsSync(display.xauthority)).toBe(false)
     expect(existsSync(`/tmp/.X11-unix/X${display.display.slice(1)}`)).toBe(false)
     expect(second.output()).toMatch(/undone|undid/i)
