@@ -16,7 +16,7 @@ beforeEach(() => {
   hosts = []
 })
 afterEach(async () => {
-  for (const host of hosts) await host.stop('SIGKILL')
+  for (const host of hosts) await host.stop()
   rmSync(folder, { recursive: true, force: true })
 })
 
