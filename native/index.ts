@@ -208,7 +208,7 @@ async function openSession(plane: number, config: SessionConfig): Promise<Sessio
   const source = numberOf(config.source, 'source')
   const inputSink = config.inputSink ? numberOf(config.inputSink, 'input sink') : 0
   await addon.openSession(id, { ...config, plane, source, inputSink })
-  let last: Sample | undefined
+  let last = emptySample
   return tagged<Session>(id, 'session', () => addon.closeSession(id), end, {
     ended,
     streaming,
@@ -222,7 +222,6 @@ async function openSession(plane: number, config: SessionConfig): Promise<Sessio
     },
     sample() {
       last = addon.sample(id) ?? last
-      if (!last) throw new Error('the session was closed before its first sample')
       return last
     },
   })
@@ -231,6 +230,13 @@ async function openSession(plane: number, config: SessionConfig): Promise<Sessio
 /** Codecs that the encoders probed here can do, in the order of wire-decisions. */
 export function codecs(): readonly string[] {
   return addon.codecs()
+}
+
+/** What a session that was closed at once has to tell. */
+const emptySample: Sample = {
+  ...{ span_ms: 0, stages: [], frames_new: 0, frames_repeated: 0, frames_dropped: 0, packets_sent: 0 },
+  ...{ wire_bytes: 0, payload_bytes: 0, parity_packets: 0, send_dropped: 0, bitrate_kbps: 0 },
+  ...{ host_p50_us: 0, host_p99_us: 0, input_events: 0, input_dropped: 0 },
 }
 
 /** Which native handle lies behind an object of this face, and what kind it is. */
