@@ -64,7 +64,7 @@ XConnection::XConnection(const std::string& display, const std::string& xauthori
   xcb_auth_info_t auth{static_cast<int>(sizeof name - 1), name, static_cast<int>(cookie.size()), reinterpret_cast<char*>(cookie.data())};
   int screen_at = 0;
   connection_ = xcb_connect_to_display_with_auth_info(display.c_str(), cookie.empty() ? nullptr : &auth, &screen_at);
-  explicit_bzero(cookie.data(), cookie.size());
+  if (!cookie.empty()) explicit_bzero(cookie.data(), cookie.size());
   if (xcb_connection_has_error(connection_)) {
     xcb_disconnect(connection_);
     throw Fault("connect", "no-display", "the X server of display " + display + " does not answer, or refuses the cookie");
