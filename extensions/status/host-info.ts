@@ -1,5 +1,4 @@
 // Host info: what a client or the console needs to know of this host before anything else.
-import { hostname } from 'node:os'
 import { abiVersion } from 'svc-host/api/discovery'
 import type { HostInfo } from 'svc-host/sdk'
 import type { HostFacts, HostRecord } from './api.ts'
@@ -14,7 +13,6 @@ export interface HostInfoOptions {
   readonly host: Pick<HostInfo, 'version' | 'mgmtPort'>
   readonly fingerprint: string
   readonly uniqueId: string
-  /** Empty: the machine's name. */
   readonly hostName: string
   readonly os: OsName
 }
@@ -22,7 +20,7 @@ export interface HostInfoOptions {
 export const createHostInfo = (options: HostInfoOptions) => async (): Promise<HostRecord> => {
   const [facts, localIp] = await Promise.all([options.facts(), currentLanAddress()])
   return {
-    hostname: options.hostName || hostname(),
+    hostname: options.hostName,
     uniqueid: options.uniqueId,
     local_ip: localIp,
     version: options.host.version,

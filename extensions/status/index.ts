@@ -20,17 +20,18 @@ export default defineExtension({
       version: host.version,
       warn: ctx.log.warn,
     })
+    const name = ctx.config.hostName || hostname()
     const uniqueId = await openHostId(ctx)
     const hostInfo = createHostInfo({
       facts: collector.host,
       host,
       fingerprint: identity.fingerprint,
       uniqueId,
-      hostName: ctx.config.hostName,
+      hostName: name,
       os: await readOs(),
     })
     ctx.tap(DescribeHost, async facts => ({ ...facts, compat: (await collector.host()).compat }))
-    ctx.provide(HostNames, { name: ctx.config.hostName || hostname(), id: uniqueId })
+    ctx.provide(HostNames, { name, id: uniqueId })
     ctx.route(...routes(collector, hostInfo))
   },
 })
