@@ -1,6 +1,7 @@
-// The only file that knows JavaScript: converts options, keeps the open handles by number, and reports their endings.
-// Order matters (fact 18): the thread-safe function is made and unreferenced, then the raw clean-up hook is added, and only
-// then does any thread start; the hook stops and joins them all while the function still lives.
+// The only file that knows JavaScript: converts options, keeps the open handles by number, and reports their
+// endings. Order matters (fact 18): the thread-safe function is made and unreferenced, then the raw clean-up
+// hook is added, and only then does any thread start; the hook stops and joins them all while the function
+// still lives.
 #include <napi.h>
 #include <openssl/crypto.h>
 
@@ -120,7 +121,8 @@ std::vector<uint32_t> numbers(Engine& engine, const std::map<uint32_t, Handle>& 
   return found;
 }
 
-/// The environment goes: whatever its JavaScript left open is closed here, before the thread-safe function is.
+/// The environment goes: whatever its JavaScript left open is closed here, before the thread-safe function
+/// is.
 void close_all(void* data) {
   const std::unique_ptr<EnginePtr> owner(static_cast<EnginePtr*>(data));
   Engine& engine = **owner;
@@ -201,13 +203,16 @@ Napi::Value open_source(const Napi::CallbackInfo& info) {
   return Job::run(info.Env(), [engine = engine_of(info.Env()), id = id_at(info, 0), config] {
     std::shared_ptr<svc::Source> source = svc::open_source(config);
     keep(*engine, engine->sources, id, source);
-    source->start([engine, id] { send_report(*engine, {id, true, static_cast<double>(svc::Ended::kSourceLost)}); });
+    source->start([engine, id] {
+      send_report(*engine, {id, true, static_cast<double>(svc::Ended::kSourceLost)});
+    });
   });
 }
 
 Napi::Value open_sink(const Napi::CallbackInfo& info) {
   const auto options = info[1].As<Napi::Object>();
-  const svc::InputSinkConfig config{text(options, "kind"), text(options, "display"), text(options, "xauthority")};
+  const svc::InputSinkConfig config{text(options, "kind"), text(options, "display"),
+                                    text(options, "xauthority")};
   return Job::run(info.Env(), [engine = engine_of(info.Env()), id = id_at(info, 0), config] {
     std::shared_ptr<svc::InputSink> sink = svc::open_input_sink(config);
     keep(*engine, engine->sinks, id, sink);
@@ -250,45 +255,56 @@ Napi::Value open_session(const Napi::CallbackInfo& info) {
   const uint32_t plane = number(options, "plane");
   const uint32_t source = number(options, "source");
   const uint32_t sink = number(options, "inputSink");
-  return Job::run(info.Env(), [engine = engine_of(info.Env()), id = id_at(info, 0), config, plane, source, sink] {
-    config->plane = find(*engine, engine->planes, plane);
-    config->source = find(*engine, engine->sources, source);
-    config->sink = sink == 0 ? nullptr : find(*engine, engine->sinks, sink);
-    std::shared_ptr<svc::Session> session;
-    try {
-      if (!config->plane) throw Fault("plane", "closed", "the plane is closed; open another one");
-      if (!config->source) throw Fault("source", "closed", "the picture source is closed; open another one");
-      if (sink != 0 && !config->sink) throw Fault("input", "closed", "the input sink is closed; open another one");
-      session = std::make_shared<svc::Session>(*config);
-    } catch (...) {
-      OPENSSL_cleanse(&config->keys, sizeof config->keys);
-      throw;
-    }
-    OPENSSL_cleanse(&config->keys, sizeof config->keys);
-    keep(*engine, engine->sessions, id, {session, plane});
-    try {
-      session->start({
-          [engine, id](svc::Ended why) { send_report(*engine, {id, true, static_cast<double>(why)}); },
-          [engine, id](double ms) { send_report(*engine, {id, false, ms}); },
-      });
-    } catch (...) {
-      take(*engine, engine->sessions, id);
-      throw;
-    }
-  });
+  return Job::run(info.Env(),
+                  [engine = engine_of(info.Env()), id = id_at(info, 0), config, plane, source, sink] {
+                    config->plane = find(*engine, engine->planes, plane);
+                    config->source = find(*engine, engine->sources, source);
+                    config->sink = sink == 0 ? nullptr : find(*engine, engine->sinks, sink);
+                    std::shared_ptr<svc::Session> session;
+                    try {
+                      if (!config->plane)
+                        throw Fault("plane", "closed", "the plane is closed; open another one");
+                      if (!config->source)
+                        throw Fault("source", "closed", "the picture source is closed; open another one");
+                      if (sink != 0 && !config->sink)
+                        throw Fault("input", "closed", "the input sink is closed; open another one");
+                      session = std::make_shared<svc::Session>(*config);
+                    } catch (...) {
+                      OPENSSL_cleanse(&config->keys, sizeof config->keys);
+                      throw;
+                    }
+                    OPENSSL_cleanse(&config->keys, sizeof config->keys);
+                    keep(*engine, engine->sessions, id, {session, plane});
+                    try {
+                      session->start({
+                          [engine, id](svc::Ended why) {
+                            send_report(*engine, {id, true, static_cast<double>(why)});
+                          },
+                          [engine, id](double ms) {
+                            send_report(*engine, {id, false, ms});
+                          },
+                      });
+                    } catch (...) {
+                      take(*engine, engine->sessions, id);
+                      throw;
+                    }
+                  });
 }
 
 Napi::Value resize(const Napi::CallbackInfo& info) {
   const uint32_t source_id = id_at(info, 1);
   const svc::Mode mode = mode_at(info[2].As<Napi::Object>());
   const uint32_t generation = id_at(info, 3);
-  return Job::run(info.Env(), [engine = engine_of(info.Env()), id = id_at(info, 0), source_id, mode, generation] {
-    const auto handle = find(*engine, engine->sessions, id);
-    auto source = find(*engine, engine->sources, source_id);
-    if (!handle.session) throw Fault("resize", "closed", "the session is closed, so it cannot be resized");
-    if (!source) throw Fault("source", "closed", "the picture source is closed; open another one");
-    handle.session->resize(std::move(source), mode, generation);
-  });
+  return Job::run(info.Env(),
+                  [engine = engine_of(info.Env()), id = id_at(info, 0), source_id, mode, generation] {
+                    const auto handle = find(*engine, engine->sessions, id);
+                    auto source = find(*engine, engine->sources, source_id);
+                    if (!handle.session)
+                      throw Fault("resize", "closed", "the session is closed, so it cannot be resized");
+                    if (!source)
+                      throw Fault("source", "closed", "the picture source is closed; open another one");
+                    handle.session->resize(std::move(source), mode, generation);
+                  });
 }
 
 template <void (*Close)(Engine&, uint32_t)>
@@ -326,7 +342,8 @@ Napi::Value plane_stats(const Napi::CallbackInfo& info) {
 
 void request_keyframe(const Napi::CallbackInfo& info) {
   auto& engine = *engine_of(info.Env());
-  if (const auto handle = find(engine, engine.sessions, id_at(info, 0)); handle.session) handle.session->request_keyframe();
+  if (const auto handle = find(engine, engine.sessions, id_at(info, 0)); handle.session)
+    handle.session->request_keyframe();
 }
 
 void set_grants(const Napi::CallbackInfo& info) {
@@ -389,8 +406,8 @@ void start(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   auto engine = std::make_shared<Engine>();
   const Napi::String name = Napi::String::New(env, "svc-host engine");
-  if (napi_create_threadsafe_function(env, info[0], nullptr, name, 0, 1, nullptr, nullptr, nullptr, call_report,
-                                      &engine->report) != napi_ok) {
+  if (napi_create_threadsafe_function(env, info[0], nullptr, name, 0, 1, nullptr, nullptr, nullptr,
+                                      call_report, &engine->report) != napi_ok) {
     throw Napi::Error::New(env, "the engine could not make its way back into JavaScript");
   }
   napi_unref_threadsafe_function(env, engine->report);
@@ -399,7 +416,9 @@ void start(const Napi::CallbackInfo& info) {
 }
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
-  const auto add = [&](const char* name, auto function) { exports.Set(name, Napi::Function::New(env, function)); };
+  const auto add = [&](const char* name, auto function) {
+    exports.Set(name, Napi::Function::New(env, function));
+  };
   exports.Set("abi", kAbi);
   add("start", start);
   add("codecs", codecs);

@@ -441,6 +441,10 @@ describe('an X display', () => {
       isSilent = session.sample().packets_sent === 0
     }
     expect(isSilent).toBe(true)
+    // A pointer that moves is all it takes.
+    client.input([3, Buffer.from([0, 5, 0, 5])])
+    expect(await comes(() => session.sample().frames_new > 0)).toBe(true)
+    await pause(1500)
     const shot = join(folder, 'shot.png')
     const grab = [
       '-v',
@@ -552,6 +556,20 @@ describe('an X display', () => {
       expect(await saw(3, 3, 3)).toBe(true)
     } finally {
       watcher.kill()
+    }
+  })
+
+  test('a display that hangs keeps nobody from closing', async () => {
+    const { session, source, inputSink, client } = await capture()
+    expect(await comes(() => client.whole() > 0)).toBe(true)
+    server.kill('SIGSTOP')
+    try {
+      client.input([2, Buffer.from('into the void')])
+      const began = performance.now()
+      await Promise.all([session.close(), source.close(), inputSink.close()])
+      expect(performance.now() - began).toBeLessThan(10_000)
+    } finally {
+      server.kill('SIGCONT')
     }
   })
 

@@ -13,8 +13,8 @@ inline int64_t now_us() {
   return int64_t{t.tv_sec} * 1'000'000 + t.tv_nsec / 1000;
 }
 
-/// Lets something happen at most `hz` times a second on average, but forgives the jitter of a steady producer:
-/// one saved-up turn lets a late picture be followed by a punctual one.
+/// Lets something happen at most `hz` times a second on average, but forgives the jitter of a steady
+/// producer: one saved-up turn lets a late picture be followed by a punctual one.
 class RateCap {
  public:
   /// Microseconds until the next turn is due; 0 or less: now.

@@ -24,9 +24,9 @@ void Converter::convert(const Picture& from, Planes& to) {
   }
   Planes& own = *unscaled_;
   convert_part(from, own);
-  libyuv::I420Scale(own.y(), own.y_stride(), own.u(), own.uv_stride(), own.v(), own.uv_stride(), width, height, to.y(),
-                    to.y_stride(), to.u(), to.uv_stride(), to.v(), to.uv_stride(), to.width(), to.height(),
-                    libyuv::kFilterBox);
+  libyuv::I420Scale(own.y(), own.y_stride(), own.u(), own.uv_stride(), own.v(), own.uv_stride(), width,
+                    height, to.y(), to.y_stride(), to.u(), to.uv_stride(), to.v(), to.uv_stride(), to.width(),
+                    to.height(), libyuv::kFilterBox);
 }
 
 }  // namespace svc

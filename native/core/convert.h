@@ -28,8 +28,8 @@ class Planes {
   std::vector<uint8_t> data_;
 };
 
-/// Converts, and scales when the sizes differ: a display that was just resized keeps its session watchable until the
-/// session's own mode follows.
+/// Converts, and scales when the sizes differ: a display that was just resized keeps its session watchable
+/// until the session's own mode follows.
 class Converter {
  public:
   void convert(const Picture& from, Planes& to);

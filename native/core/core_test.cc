@@ -1,4 +1,5 @@
-// Runs the tests of core/: all of them, or those whose names hold the first argument; `--vectors` answers questions instead.
+// Runs the tests of core/: all of them, or those whose names hold the first argument; `--vectors` answers
+// questions instead.
 #include "core_test.h"
 
 #include <cstring>

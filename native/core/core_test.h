@@ -48,9 +48,9 @@ int answer_vectors();
 
 }  // namespace svc::test
 
-#define TEST(name)                                                      \
-  static void name();                                                   \
-  static const ::svc::test::Register name##_registered{#name, name};    \
+#define TEST(name)                                                   \
+  static void name();                                                \
+  static const ::svc::test::Register name##_registered{#name, name}; \
   static void name()
 #define CHECK(condition) \
   if (!(condition)) ::svc::test::fail(__FILE__, __LINE__, #condition)

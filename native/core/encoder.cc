@@ -17,7 +17,8 @@ const EncoderEntry kEncoders[] = {
 std::vector<std::string> codecs() {
   std::vector<std::string> found;
   for (const EncoderEntry& entry : kEncoders) {
-    if (entry.probe() && std::find(found.begin(), found.end(), entry.codec) == found.end()) found.emplace_back(entry.codec);
+    if (entry.probe() && std::find(found.begin(), found.end(), entry.codec) == found.end())
+      found.emplace_back(entry.codec);
   }
   return found;
 }

@@ -19,7 +19,8 @@ struct EncoderConfig {
   int bitrate_kbps;
 };
 
-/// Receives a frame's bytes as they are coded: in order, from one thread at a time, but not always the same one.
+/// Receives a frame's bytes as they are coded: in order, from one thread at a time, but not always the same
+/// one.
 class SliceSink {
  public:
   virtual void coded(View bytes, bool slice_ends, bool frame_ends) = 0;

@@ -18,7 +18,8 @@ namespace {
 
 class X264Encoder final : public Encoder {
  public:
-  explicit X264Encoder(const EncoderConfig& config) : macroblocks_(((config.width + 15) / 16) * ((config.height + 15) / 16)) {
+  explicit X264Encoder(const EncoderConfig& config)
+      : macroblocks_(((config.width + 15) / 16) * ((config.height + 15) / 16)) {
     if (x264_param_default_preset(&param_, "ultrafast", "zerolatency") < 0) fail();
     param_.i_width = config.width;
     param_.i_height = config.height;
@@ -37,7 +38,8 @@ class X264Encoder final : public Encoder {
     param_.vui.i_colorprim = 1;
     param_.vui.i_transfer = 13;
     param_.vui.i_colmatrix = 6;
-    // Threads code bands of one frame side by side; beyond four, their slices cost more bits than they save time.
+    // Threads code bands of one frame side by side; beyond four, their slices cost more bits than they save
+    // time.
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     param_.i_threads = std::clamp(std::min(cores, config.height / 128), 1, 4);
     param_.b_sliced_threads = param_.i_threads > 1;
@@ -47,7 +49,9 @@ class X264Encoder final : public Encoder {
     const int slices = std::min(rows, 2 * param_.i_threads);
     param_.i_slice_max_mbs = columns * ((rows + slices - 1) / slices);
     set_rate(config.bitrate_kbps);
-    param_.nalu_process = [](x264_t* h, x264_nal_t* nal, void* self) { static_cast<X264Encoder*>(self)->on_nal(h, nal); };
+    param_.nalu_process = [](x264_t* h, x264_nal_t* nal, void* self) {
+      static_cast<X264Encoder*>(self)->on_nal(h, nal);
+    };
     x264_ = x264_encoder_open(&param_);
     if (!x264_) fail();
     x264_picture_init(&picture_);
@@ -155,6 +159,8 @@ class X264Encoder final : public Encoder {
 
 bool probe_x264() { return true; }
 
-std::unique_ptr<Encoder> open_x264(const EncoderConfig& config) { return std::make_unique<X264Encoder>(config); }
+std::unique_ptr<Encoder> open_x264(const EncoderConfig& config) {
+  return std::make_unique<X264Encoder>(config);
+}
 
 }  // namespace svc

@@ -1,4 +1,5 @@
-// Latencies of one stage since the last look: fixed log-linear buckets, one writer at a time, read by anybody.
+// Latencies of one stage since the last look: fixed log-linear buckets, one writer at a time, read by
+// anybody.
 #pragma once
 #include <array>
 #include <atomic>
@@ -46,7 +47,8 @@ class Histogram {
   static double middle(int i) {
     if (i < kSub) return i;
     const int octave = i / kSub - 1;
-    return static_cast<double>((uint64_t{kSub} + i % kSub) << octave) + static_cast<double>((1 << octave) - 1) / 2;
+    return static_cast<double>((uint64_t{kSub} + i % kSub) << octave) +
+           static_cast<double>((1 << octave) - 1) / 2;
   }
   static double at(const std::array<uint32_t, kBuckets>& counts, uint64_t rank) {
     uint64_t seen = 0;

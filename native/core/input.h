@@ -62,8 +62,8 @@ constexpr size_t body_needed(InputType type) {
   }
 }
 
-/// Calls `on(number, type, body)` for each event, in order, until it says false. False, and nothing was handed on, when the
-/// payload is no whole list of 1 to 64 events.
+/// Calls `on(number, type, body)` for each event, in order, until it says false. False, and nothing was
+/// handed on, when the payload is no whole list of 1 to 64 events.
 template <typename On>
 bool read_input(View payload, On on) {
   if (!payload.has(5)) return false;

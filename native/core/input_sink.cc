@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "clock.h"
 #include "fault.h"
 #include "thread.h"
 
@@ -18,6 +19,8 @@ struct SinkEntry {
 const SinkEntry kSinks[] = {
     {"x11", open_x11_input},
 };
+// Longer than the longest text takes to type with keys that must be borrowed.
+constexpr int64_t kGraceUs = 3'000'000;
 }  // namespace
 
 std::unique_ptr<InputSink> open_input_sink(const InputSinkConfig& config) {
@@ -38,7 +41,9 @@ void InputSink::stop() {
     stopping_ = true;
   }
   signal_.notify();
-  if (thread_.joinable()) thread_.join();
+  if (!thread_.joinable()) return;
+  wait_until([this] { return ended_; });
+  thread_.join();
 }
 
 void InputSink::attach(std::shared_ptr<InputClient> client) {
@@ -52,13 +57,25 @@ void InputSink::detach(const std::shared_ptr<InputClient>& client) {
     leaving_.push_back(client);
   }
   signal_.notify();
+  wait_until([&] { return ended_ || std::find(clients_.begin(), clients_.end(), client) == clients_.end(); });
+}
+
+template <typename Holds>
+void InputSink::wait_until(Holds holds) {
+  int64_t until = now_us() + kGraceUs;
   while (true) {
     const uint32_t seen = detached_.current();
     {
       const std::lock_guard held(lock_);
-      if (ended_ || std::find(clients_.begin(), clients_.end(), client) == clients_.end()) return;
+      if (holds()) return;
     }
-    detached_.wait(seen, -1);
+    const int64_t left = until - now_us();
+    if (left <= 0) {
+      interrupt();
+      until = now_us() + kGraceUs;
+      continue;
+    }
+    detached_.wait(seen, left);
   }
 }
 

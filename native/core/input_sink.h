@@ -1,4 +1,5 @@
-// Where input goes: one thread for each sink, shared by the sessions of a display; keys are held for each of them.
+// Where input goes: one thread for each sink, shared by the sessions of a display; keys are held for each of
+// them.
 #pragma once
 #include <array>
 #include <atomic>
@@ -59,6 +60,8 @@ class InputSink {
   virtual void release_buttons(InputClient& client) = 0;
   /// What was applied must reach the system now.
   virtual void flush() = 0;
+  /// From any thread: a system that does not answer is given up, for good.
+  virtual void interrupt() = 0;
 
  private:
   struct Queued {
@@ -68,6 +71,10 @@ class InputSink {
   static constexpr size_t kQueue = 512;
 
   void run();
+  /// Waits until `holds` does, which is asked under the lock; a sink that hangs longer than its grace is
+  /// interrupted.
+  template <typename Holds>
+  void wait_until(Holds holds);
   void handle(const Queued& queued);
   void release_revoked();
   void release_all(InputClient& client);

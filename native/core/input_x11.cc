@@ -27,7 +27,8 @@ class X11Input final : public InputSink {
  public:
   explicit X11Input(const InputSinkConfig& config) : x_(config.display, config.xauthority) {
     x_.require(xcb_test_id, "XTEST");
-    XReply<xcb_test_get_version_reply_t> version(xcb_test_get_version_reply(x_, xcb_test_get_version(x_, 2, 2), nullptr));
+    XReply<xcb_test_get_version_reply_t> version(
+        xcb_test_get_version_reply(x_, xcb_test_get_version(x_, 2, 2), nullptr));
     const uint32_t structure = XCB_EVENT_MASK_STRUCTURE_NOTIFY;
     xcb_change_window_attributes(x_, x_.root(), XCB_CW_EVENT_MASK, &structure);
     keyboard_ = std::make_unique<XKeyboard>(x_);
@@ -79,10 +80,12 @@ class X11Input final : public InputSink {
     client.scroll_x = client.scroll_y = 0;
   }
   void flush() override { xcb_flush(x_); }
+  void interrupt() override { x_.interrupt(); }
 
  private:
   void fake(uint8_t type, uint8_t detail, int x = 0, int y = 0) {
-    xcb_test_fake_input(x_, type, detail, XCB_CURRENT_TIME, type == XCB_MOTION_NOTIFY && detail == 0 ? x_.root() : XCB_NONE,
+    xcb_test_fake_input(x_, type, detail, XCB_CURRENT_TIME,
+                        type == XCB_MOTION_NOTIFY && detail == 0 ? x_.root() : XCB_NONE,
                         static_cast<int16_t>(x), static_cast<int16_t>(y), 0);
   }
 
@@ -133,7 +136,8 @@ class X11Input final : public InputSink {
   }
 
   void read_size() {
-    XReply<xcb_get_geometry_reply_t> root(xcb_get_geometry_reply(x_, xcb_get_geometry(x_, x_.root()), nullptr));
+    XReply<xcb_get_geometry_reply_t> root(
+        xcb_get_geometry_reply(x_, xcb_get_geometry(x_, x_.root()), nullptr));
     if (!root) return;
     width_ = root->width;
     height_ = root->height;
@@ -147,6 +151,8 @@ class X11Input final : public InputSink {
 
 }  // namespace
 
-std::unique_ptr<InputSink> open_x11_input(const InputSinkConfig& config) { return std::make_unique<X11Input>(config); }
+std::unique_ptr<InputSink> open_x11_input(const InputSinkConfig& config) {
+  return std::make_unique<X11Input>(config);
+}
 
 }  // namespace svc

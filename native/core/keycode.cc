@@ -6,7 +6,8 @@
 namespace svc {
 
 namespace {
-// Linux's own numbers (input-event-codes.h) of HID usages 0x00 to 0xa4, as its HID driver assigns them; 0 is none.
+// Linux's own numbers (input-event-codes.h) of HID usages 0x00 to 0xa4, as its HID driver assigns them; 0 is
+// none.
 constexpr uint8_t kEvdev[] = {
     0,   0,   0,   0,   30,  48,  46,  32,  18,  33,  34,  35,  23,  36,  37,  38,   // 0x00
     50,  49,  24,  25,  16,  19,  31,  20,  22,  47,  17,  45,  21,  44,  2,   3,    // 0x10
@@ -63,7 +64,8 @@ std::optional<char32_t> next_character(View& text) {
     character = character << 6 | (text.data[i] & 0x3f);
   }
   // Overlong forms, surrogates and what lies beyond Unicode are no characters.
-  good = good && character >= kLeast[length] && character <= 0x10ffff && (character < 0xd800 || character > 0xdfff);
+  good = good && character >= kLeast[length] && character <= 0x10ffff &&
+         (character < 0xd800 || character > 0xdfff);
   text = good ? text.from(length) : View{};
   return good ? std::optional(character) : std::nullopt;
 }

@@ -13,7 +13,8 @@ uint8_t keycode_of_usage(uint16_t usage);
 /// The keysym whose key types this character.
 uint32_t keysym_of_character(char32_t character);
 
-/// Takes the next character off the front of UTF-8 text; nothing, and the text is empty, when it is malformed.
+/// Takes the next character off the front of UTF-8 text; nothing, and the text is empty, when it is
+/// malformed.
 std::optional<char32_t> next_character(View& text);
 
 }  // namespace svc

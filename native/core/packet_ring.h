@@ -31,7 +31,9 @@ class PacketRing {
     return written_.load(std::memory_order_relaxed) + count - read_.load(std::memory_order_acquire) <= kSlots;
   }
   /// Writer: the slot `ahead` of the last one that was committed; within what `has_room` allowed.
-  Packet& ahead(uint64_t ahead) { return slots_[(written_.load(std::memory_order_relaxed) + ahead) % kSlots]; }
+  Packet& ahead(uint64_t ahead) {
+    return slots_[(written_.load(std::memory_order_relaxed) + ahead) % kSlots];
+  }
   void commit(uint64_t count) { written_.fetch_add(count, std::memory_order_release); }
 
   /// Reader: packets waiting, the n-th of them, and giving them back.

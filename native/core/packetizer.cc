@@ -1,4 +1,5 @@
-// Cuts coded slices into blocks and shards, adds parity and seals them where they lie: PROTOCOL.md, section 5.
+// Cuts coded slices into blocks and shards, adds parity and seals them where they lie: PROTOCOL.md,
+// section 5.
 #include "packetizer.h"
 
 #include <algorithm>

@@ -43,7 +43,9 @@ class Packetizer {
 
  private:
   void emit(View part, bool last);
-  size_t shard_room() const { return config_.max_datagram_bytes - kHeaderBytes - kVideoHeaderBytes - kTagBytes; }
+  size_t shard_room() const {
+    return config_.max_datagram_bytes - kHeaderBytes - kVideoHeaderBytes - kTagBytes;
+  }
 
   /// A slice smaller than this many shards waits for the next one: a parity shard of its own would double it.
   static constexpr size_t kFewShards = 4;

@@ -11,8 +11,8 @@
 #include "seal.h"
 
 using svc::MediaKey;
-using svc::PacketRing;
 using svc::Packetizer;
+using svc::PacketRing;
 using svc::ReplayWindow;
 using svc::View;
 using svc::test::Random;
@@ -43,7 +43,13 @@ std::vector<Shard> receive(PacketRing& ring) {
     CHECK(cipher.open(packet.data, packet.bytes, header->counter));
     const uint8_t* at = packet.data + svc::kHeaderBytes;
     const size_t bytes = packet.bytes - svc::kHeaderBytes - svc::kTagBytes - svc::kVideoHeaderBytes;
-    shards.push_back({svc::get32(at), at[4], at[5], at[6], at[7], at[8], svc::get32(at + 12),
+    shards.push_back({svc::get32(at),
+                      at[4],
+                      at[5],
+                      at[6],
+                      at[7],
+                      at[8],
+                      svc::get32(at + 12),
                       {at + svc::kVideoHeaderBytes, at + svc::kVideoHeaderBytes + bytes}});
     ring.release(1);
   }
@@ -151,8 +157,10 @@ TEST(frames_come_back_from_any_k_shards_of_each_block) {
       CHECK(!have.empty());
       const int k = have[0].k;
       const int m = have[0].m;
-      CHECK(k >= 1 && k <= 50 && m == svc::parity_shards(k, percent) && have.size() == static_cast<size_t>(k + m));
-      for (const Shard& shard : have) CHECK(shard.data.size() == (shard.block_bytes + static_cast<size_t>(k) - 1) / static_cast<size_t>(k));
+      CHECK(k >= 1 && k <= 50 && m == svc::parity_shards(k, percent) &&
+            have.size() == static_cast<size_t>(k + m));
+      for (const Shard& shard : have)
+        CHECK(shard.data.size() == (shard.block_bytes + static_cast<size_t>(k) - 1) / static_cast<size_t>(k));
       for (size_t i = have.size() - 1; i > 0; i--) std::swap(have[i], have[random.below(i + 1)]);
       const auto bytes = recover(have);
       got.insert(got.end(), bytes.begin(), bytes.end());

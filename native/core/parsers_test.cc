@@ -30,7 +30,8 @@ std::vector<char32_t> characters(const std::string& text) {
 
 TEST(cookie_of_the_display_is_found_among_others) {
   auto file = xauthority("7", "MIT-MAGIC-COOKIE-1", "seven");
-  for (const auto& more : {xauthority("90", "OTHER", "no"), xauthority("90", "MIT-MAGIC-COOKIE-1", "ninety")}) {
+  for (const auto& more :
+       {xauthority("90", "OTHER", "no"), xauthority("90", "MIT-MAGIC-COOKIE-1", "ninety")}) {
     file.insert(file.end(), more.begin(), more.end());
   }
   const std::string ninety = "ninety";
@@ -42,13 +43,15 @@ TEST(cookie_of_the_display_is_found_among_others) {
 TEST(display_names_are_local_numbers) {
   CHECK(svc::display_number(":90") == 90);
   CHECK(svc::display_number(":0.1") == 0);
-  for (const char* wrong : {"", ":", "90", "host:1", ":x", ":-1", ":1x", ":99999999999"}) CHECK(!svc::display_number(wrong));
+  for (const char* wrong : {"", ":", "90", "host:1", ":x", ":-1", ":1x", ":99999999999"})
+    CHECK(!svc::display_number(wrong));
 }
 
 TEST(utf8_is_read_strictly) {
   CHECK((characters("aé€😀") == std::vector<char32_t>{'a', 0xe9, 0x20ac, 0x1f600}));
   // Overlong, surrogate, too large, cut off, a tail without a head: what stood before them counts.
-  for (const char* wrong : {"x\xc0\x80", "x\xed\xa0\x80", "x\xf4\x90\x80\x80", "x\xe2\x82", "x\x80", "x\xff"}) {
+  for (const char* wrong :
+       {"x\xc0\x80", "x\xed\xa0\x80", "x\xf4\x90\x80\x80", "x\xe2\x82", "x\x80", "x\xff"}) {
     CHECK(characters(wrong) == std::vector<char32_t>{'x'});
   }
 }
@@ -58,7 +61,8 @@ TEST(keys_of_the_hid_page_map_to_x_keycodes) {
   CHECK(svc::keycode_of_usage(0x28) == 36);   // return
   CHECK(svc::keycode_of_usage(0xe1) == 50);   // left shift
   CHECK(svc::keycode_of_usage(0xe7) == 134);  // right super
-  for (const uint16_t none : {0x00, 0x03, 0xdf, 0xe8, 0x1000, 0xffff}) CHECK(svc::keycode_of_usage(none) == 0);
+  for (const uint16_t none : {0x00, 0x03, 0xdf, 0xe8, 0x1000, 0xffff})
+    CHECK(svc::keycode_of_usage(none) == 0);
 }
 
 TEST(any_bytes_are_read_without_harm) {

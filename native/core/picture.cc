@@ -1,4 +1,5 @@
-// The memory of captured pictures: an anonymous file, so that an X server under another account can be handed it.
+// The memory of captured pictures: an anonymous file, so that an X server under another account can be handed
+// it.
 #include "picture.h"
 
 #include <sys/mman.h>
@@ -9,7 +10,9 @@
 namespace svc {
 
 PicturePool::PicturePool(int width, int height)
-    : width_(width), height_(height), slot_bytes_((static_cast<size_t>(width) * static_cast<size_t>(height) * 4 + 4095) & ~size_t{4095}) {
+    : width_(width),
+      height_(height),
+      slot_bytes_((static_cast<size_t>(width) * static_cast<size_t>(height) * 4 + 4095) & ~size_t{4095}) {
   const size_t bytes = slot_bytes_ * kSlots;
   fd_ = memfd_create("svc-host pictures", MFD_CLOEXEC);
   void* at = MAP_FAILED;
@@ -19,7 +22,8 @@ PicturePool::PicturePool(int width, int height)
   if (at == MAP_FAILED) {
     if (fd_ >= 0) close(fd_);
     throw Fault("source", "no-memory",
-                "no memory for pictures of " + std::to_string(width) + "x" + std::to_string(height) + "; free some, or ask for a smaller display");
+                "no memory for pictures of " + std::to_string(width) + "x" + std::to_string(height) +
+                    "; free some, or ask for a smaller display");
   }
   base_ = static_cast<uint8_t*>(at);
 }
@@ -32,7 +36,8 @@ PicturePool::~PicturePool() {
 int PicturePool::claim() {
   for (int slot = 0; slot < kSlots; slot++) {
     int nobody = 0;
-    if (holders_[static_cast<size_t>(slot)].compare_exchange_strong(nobody, 1, std::memory_order_acquire)) return slot;
+    if (holders_[static_cast<size_t>(slot)].compare_exchange_strong(nobody, 1, std::memory_order_acquire))
+      return slot;
   }
   return -1;
 }

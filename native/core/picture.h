@@ -8,8 +8,8 @@
 
 namespace svc {
 
-/// Slots of one size, 32 bits a pixel (blue, green, red, unused in memory order), in memory that another process may
-/// be given (`fd`).
+/// Slots of one size, 32 bits a pixel (blue, green, red, unused in memory order), in memory that another
+/// process may be given (`fd`).
 class PicturePool {
  public:
   /// One is the newest, one is being written, and the others may be in the hands of encoders.
@@ -50,7 +50,8 @@ class Picture {
   Picture(const Picture& other) : pool_(other.pool_), slot_(other.slot_), times_(other.times_) {
     if (pool_) pool_->hold(slot_);
   }
-  Picture(Picture&& other) noexcept : pool_(std::move(other.pool_)), slot_(other.slot_), times_(other.times_) {}
+  Picture(Picture&& other) noexcept
+      : pool_(std::move(other.pool_)), slot_(other.slot_), times_(other.times_) {}
   Picture& operator=(Picture other) noexcept {
     std::swap(pool_, other.pool_);
     std::swap(slot_, other.slot_);
@@ -62,7 +63,8 @@ class Picture {
   }
 
   struct Times {
-    /// When the source learned that there is something new, when it began to take the picture, and when it had it.
+    /// When the source learned that there is something new, when it began to take the picture, and when it
+    /// had it.
     int64_t wanted_us = 0;
     int64_t begun_us = 0;
     int64_t done_us = 0;

@@ -23,7 +23,8 @@ MediaKey key(uint8_t seed) {
   return made;
 }
 
-SessionConfig config_of(uint64_t id, std::shared_ptr<Plane> plane, std::shared_ptr<Source> source, int64_t idle_us = 8'000'000) {
+SessionConfig config_of(uint64_t id, std::shared_ptr<Plane> plane, std::shared_ptr<Source> source,
+                        int64_t idle_us = 8'000'000) {
   return {.id = id,
           .epoch = 1,
           .generation = 1,
@@ -93,8 +94,13 @@ class Client {
 };
 
 std::shared_ptr<Source> test_source(Mode mode) {
-  std::shared_ptr<Source> source =
-      open_source({.kind = "test", .display = "", .xauthority = "", .cursor = false, .width = mode.width, .height = mode.height, .hz = mode.hz});
+  std::shared_ptr<Source> source = open_source({.kind = "test",
+                                                .display = "",
+                                                .xauthority = "",
+                                                .cursor = false,
+                                                .width = mode.width,
+                                                .height = mode.height,
+                                                .hz = mode.hz});
   source->start([] {});
   return source;
 }

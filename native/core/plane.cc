@@ -22,7 +22,8 @@ constexpr size_t kReceiveBytes = 2048;
 
 Plane::Plane(const std::string& address, uint16_t port)
     : socket_(address, port), wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (wake_fd_ < 0) throw Fault("socket", "no-files", "no file descriptor is left; raise the limit of open files");
+  if (wake_fd_ < 0)
+    throw Fault("socket", "no-files", "no file descriptor is left; raise the limit of open files");
 }
 
 Plane::~Plane() {

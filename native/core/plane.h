@@ -1,4 +1,5 @@
-// One UDP socket and its receive thread: gives each datagram to the session that it names, and answers nobody else.
+// One UDP socket and its receive thread: gives each datagram to the session that it names, and answers nobody
+// else.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -15,7 +16,8 @@ namespace svc {
 class Receiver {
  public:
   /// False when the datagram is not authentic, was seen before, or is of another epoch.
-  virtual bool receive(const Header& header, uint8_t* datagram, size_t bytes, const Address& from, int64_t now) = 0;
+  virtual bool receive(const Header& header, uint8_t* datagram, size_t bytes, const Address& from,
+                       int64_t now) = 0;
   /// Some ten times a second.
   virtual void tick(int64_t now) = 0;
 

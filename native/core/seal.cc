@@ -12,7 +12,8 @@ namespace svc {
 
 Cipher::Cipher(const MediaKey& key, bool seals) : context_(EVP_CIPHER_CTX_new()) {
   std::copy(key.begin() + 16, key.end(), iv_.begin());
-  if (!context_ || EVP_CipherInit_ex(context_.get(), EVP_aes_128_gcm(), nullptr, key.data(), nullptr, seals) != 1) {
+  if (!context_ ||
+      EVP_CipherInit_ex(context_.get(), EVP_aes_128_gcm(), nullptr, key.data(), nullptr, seals) != 1) {
     throw Fault("keys", "cipher", "OpenSSL has no AES-128-GCM here; check its installation");
   }
 }

@@ -11,7 +11,8 @@ namespace svc {
 namespace {
 // A burst of this many packets (some 45 KB) is what cheap switches and Wi-Fi queues take without loss.
 constexpr double kBurstPackets = 32;
-// Beyond it: eight times the bitrate, so that a frame of twice the mean size still takes a quarter of its interval.
+// Beyond it: eight times the bitrate, so that a frame of twice the mean size still takes a quarter of its
+// interval.
 constexpr double kPaceOverBitrate = 8;
 constexpr double kSlowestPaceKbps = 100'000;
 // Waking for less than this costs more than it smooths.
@@ -43,7 +44,8 @@ void Sender::run() {
       signal_.wait(seen, -1);
       continue;
     }
-    const double pace_kbps = std::max(kSlowestPaceKbps, kPaceOverBitrate * bitrate_kbps_.load(std::memory_order_relaxed));
+    const double pace_kbps =
+        std::max(kSlowestPaceKbps, kPaceOverBitrate * bitrate_kbps_.load(std::memory_order_relaxed));
     const double per_us = pace_kbps * 1e-3 / 8 / kMaxDatagramBytes;
     const int64_t now = now_us();
     allowance = std::min(kBurstPackets, allowance + static_cast<double>(now - refilled) * per_us);

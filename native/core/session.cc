@@ -11,7 +11,8 @@
 namespace svc {
 
 namespace {
-// A client that has lost its picture asks until it has one; more keyframes than this would only take its bits.
+// A client that has lost its picture asks until it has one; more keyframes than this would only take its
+// bits.
 constexpr int64_t kKeyframeSpacingUs = 100'000;
 // A picture that stopped changing is coded again, finer each time, until it is fine or this often.
 constexpr int kMostRefines = 30;
@@ -22,15 +23,17 @@ constexpr int64_t kRefineSpacingUs = 33'000;
 
 Session::Session(const SessionConfig& config)
     : config_(config),
-      packetizer_({config.id, static_cast<uint8_t>(config.epoch), config.max_datagram_bytes, config.fec_percent},
-                  config.keys.video_out, ring_),
+      packetizer_(
+          {config.id, static_cast<uint8_t>(config.epoch), config.max_datagram_bytes, config.fec_percent},
+          config.keys.video_out, ring_),
       sender_(config.plane->socket(), peer_, ring_),
       path_in_(config.keys.path_in, false),
       input_in_(config.keys.input_in, false),
       path_out_(config.keys.path_out, true),
       input_(std::make_shared<InputClient>()) {
   OPENSSL_cleanse(&config_.keys, sizeof config_.keys);
-  encoder_ = open_encoder({config.codec, config.mode.width, config.mode.height, config.mode.hz, config.bitrate_kbps});
+  encoder_ = open_encoder(
+      {config.codec, config.mode.width, config.mode.height, config.mode.hz, config.bitrate_kbps});
   planes_ = std::make_unique<Planes>(config.mode.width, config.mode.height);
   bitrate_kbps_ = config.bitrate_kbps;
   bitrate_wanted_ = config.bitrate_kbps;
@@ -238,7 +241,8 @@ void Session::apply_resize() {
   if (!wish) return;
   try {
     // Opened first: when that fails, the session goes on as it was.
-    auto encoder = open_encoder({config_.codec, wish->mode.width, wish->mode.height, wish->mode.hz, bitrate_kbps_});
+    auto encoder =
+        open_encoder({config_.codec, wish->mode.width, wish->mode.height, wish->mode.hz, bitrate_kbps_});
     encoder_ = std::move(encoder);
     planes_ = std::make_unique<Planes>(wish->mode.width, wish->mode.height);
     if (watching_) config_.source->unwatch(watcher_);

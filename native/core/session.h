@@ -113,7 +113,8 @@ class Session final : private Receiver, private SliceSink {
   void set_bitrate(int kbps);
   Sample sample();
 
-  /// Waits until the next frame is one of the new mode; throws `Fault` and goes on as before when that cannot be.
+  /// Waits until the next frame is one of the new mode; throws `Fault` and goes on as before when that cannot
+  /// be.
   void resize(std::shared_ptr<Source> source, Mode mode, uint32_t generation);
 
  private:
@@ -134,7 +135,8 @@ class Session final : private Receiver, private SliceSink {
   void coded(View bytes, bool slice_ends, bool frame_ends) override;
 
   // The plane's receive thread.
-  bool receive(const Header& header, uint8_t* datagram, size_t bytes, const Address& from, int64_t now) override;
+  bool receive(const Header& header, uint8_t* datagram, size_t bytes, const Address& from,
+               int64_t now) override;
   void tick(int64_t now) override;
   void on_path(View payload, size_t datagram_bytes, int64_t now);
   void on_input(View payload);
@@ -218,8 +220,8 @@ class Session final : private Receiver, private SliceSink {
   /// Totals at the previous sample; the sampling thread's own.
   struct Totals {
     int64_t at_us = 0;
-    uint64_t frames_new = 0, frames_repeated = 0, frames_dropped = 0, packets = 0, wire = 0, payload = 0, parity = 0,
-             send_dropped = 0, input_events = 0, input_dropped = 0;
+    uint64_t frames_new = 0, frames_repeated = 0, frames_dropped = 0, packets = 0, wire = 0, payload = 0,
+             parity = 0, send_dropped = 0, input_events = 0, input_dropped = 0;
     uint32_t lost = 0, recovered = 0, frames_lost = 0;
   } sampled_;
 };

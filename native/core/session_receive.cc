@@ -1,4 +1,5 @@
-// What a session's client sends: opened, checked against replay, and read; all of it on the plane's receive thread.
+// What a session's client sends: opened, checked against replay, and read; all of it on the plane's receive
+// thread.
 #include <algorithm>
 
 #include "path.h"
@@ -11,10 +12,12 @@ namespace {
 constexpr int64_t kProbeSpacingUs = 500'000;
 }  // namespace
 
-bool Session::receive(const Header& header, uint8_t* datagram, size_t bytes, const Address& from, int64_t now) {
+bool Session::receive(const Header& header, uint8_t* datagram, size_t bytes, const Address& from,
+                      int64_t now) {
   const bool is_path = header.stream == Stream::kPath;
   if (!is_path && header.stream != Stream::kInput) return false;
-  if (header.epoch != static_cast<uint8_t>(config_.epoch) || ended_.load(std::memory_order_acquire)) return false;
+  if (header.epoch != static_cast<uint8_t>(config_.epoch) || ended_.load(std::memory_order_acquire))
+    return false;
   ReplayWindow& window = is_path ? path_window_ : input_window_;
   if (!window.fresh(header.counter)) return false;
   if (!(is_path ? path_in_ : input_in_).open(datagram, bytes, header.counter)) return false;
@@ -78,7 +81,8 @@ void Session::on_path(View payload, size_t datagram_bytes, int64_t now) {
         break;
       case PathType::kProbeAck:
         if (body.has(4) && probe_sent_us_ != 0 && get32(body.data) == probe_id_) {
-          rtt_us_.store(static_cast<uint32_t>(std::max<int64_t>(1, now - probe_sent_us_)), std::memory_order_relaxed);
+          rtt_us_.store(static_cast<uint32_t>(std::max<int64_t>(1, now - probe_sent_us_)),
+                        std::memory_order_relaxed);
           probe_sent_us_ = 0;
         }
         break;
@@ -96,7 +100,8 @@ void Session::on_path(View payload, size_t datagram_bytes, int64_t now) {
   peer_.read(to, version);
   if (to.remote_bytes == 0) return;
   if (answered) send_path(to, answer, writer.bytes());
-  if (answered && (probe_sent_us_ == 0 || now - probe_sent_us_ > 4 * kProbeSpacingUs) && now - probed_us_ >= kProbeSpacingUs) {
+  if (answered && (probe_sent_us_ == 0 || now - probe_sent_us_ > 4 * kProbeSpacingUs) &&
+      now - probed_us_ >= kProbeSpacingUs) {
     PathWriter probe(answer);
     put32(probe.add(PathType::kProbe, 4), ++probe_id_);
     probe_sent_us_ = probed_us_ = now_us();

@@ -83,7 +83,8 @@ UdpSocket::UdpSocket(const std::string& address, uint16_t port) {
     refuse(code, "UDP port " + std::to_string(port) + " on " + address +
                      " cannot be opened; stop the program that has it, or choose another port");
   }
-  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &at_bytes) != 0) refuse("no-name", "the socket has no name");
+  if (getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &at_bytes) != 0)
+    refuse("no-name", "the socket has no name");
   port_ = ntohs(ipv6_ ? at6->sin6_port : at4->sin_port);
 }
 
@@ -168,7 +169,8 @@ int UdpSocket::send_packets(const Address& to, PacketRing& ring, int count) {
   int sent = 0;
   bool waited = false;
   for (int group = 0; group < groups;) {
-    const int n = sendmmsg(fd_, messages + group, static_cast<unsigned>(groups - group), MSG_DONTWAIT | MSG_NOSIGNAL);
+    const int n =
+        sendmmsg(fd_, messages + group, static_cast<unsigned>(groups - group), MSG_DONTWAIT | MSG_NOSIGNAL);
     if (n > 0) {
       for (int i = 0; i < n; i++) sent += sizes[group + i];
       group += n;

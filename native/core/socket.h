@@ -25,7 +25,8 @@ class UdpSocket {
 
   /// Sends one datagram now or not at all.
   bool send(const Address& to, const uint8_t* data, size_t bytes);
-  /// Sends the `count` next packets of the ring (64 at most) with as few calls as possible; gives how many went out.
+  /// Sends the `count` next packets of the ring (64 at most) with as few calls as possible; gives how many
+  /// went out.
   int send_packets(const Address& to, PacketRing& ring, int count);
 
  private:

@@ -29,7 +29,8 @@ std::unique_ptr<Source> open_source(const SourceConfig& config) {
 }
 
 Source::Source() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (wake_fd_ < 0) throw Fault("source", "no-files", "no file descriptor is left; raise the limit of open files");
+  if (wake_fd_ < 0)
+    throw Fault("source", "no-files", "no file descriptor is left; raise the limit of open files");
 }
 
 Source::~Source() { close(wake_fd_); }
@@ -78,7 +79,8 @@ void Source::watch(Watcher& watcher, Signal& signal, int hz) {
     const std::lock_guard held(lock_);
     watcher.wake = &signal;
     watcher.hz = hz;
-    // While nobody watched nothing was captured, so the newest picture may be an old one: only a new one will do.
+    // While nobody watched nothing was captured, so the newest picture may be an old one: only a new one will
+    // do.
     if (watchers_.empty()) newest_ = Picture();
     if (!newest_) at_once_ = true;
     watcher.taken = newest_ ? published_ - 1 : published_;

@@ -72,8 +72,8 @@ class Source {
   void publish(Picture picture);
 
   struct Demand {
-    /// Whether anybody watches, whether one of them has taken the newest picture and so waits for the next, and the
-    /// highest rate asked for.
+    /// Whether anybody watches, whether one of them has taken the newest picture and so waits for the next,
+    /// and the highest rate asked for.
     bool watched = false;
     bool wanted = false;
     /// Somebody came who has nothing to look at.

@@ -1,4 +1,5 @@
-// The generated test picture: moves at the mode's rate and carries its own number and time (native/README.md).
+// The generated test picture: moves at the mode's rate and carries its own number and time
+// (native/README.md).
 #include <poll.h>
 
 #include <cstring>
@@ -53,7 +54,8 @@ class TestSource final : public Source {
     }
   }
 
-  /// `bits` squares of `side` pixels, most significant bit first, white for 1, in lines from the top left of `y` on.
+  /// `bits` squares of `side` pixels, most significant bit first, white for 1, in lines from the top left of
+  /// `y` on.
   void write_bits(uint8_t* pixels, uint64_t value, int bits, int side, int y) const {
     const int per_line = width_px() / side;
     for (int i = 0; i < bits; i++) {
@@ -69,8 +71,8 @@ class TestSource final : public Source {
     const int h = height_px();
     const int shift = static_cast<int>(number * 4 % static_cast<uint32_t>(w));
     for (int y = 0; y < h; y++) {
-      std::memcpy(pixels + static_cast<ptrdiff_t>(y) * pool_->stride(), &background_[row(y) + static_cast<size_t>(shift)],
-                  static_cast<size_t>(w) * 4);
+      std::memcpy(pixels + static_cast<ptrdiff_t>(y) * pool_->stride(),
+                  &background_[row(y) + static_cast<size_t>(shift)], static_cast<size_t>(w) * 4);
     }
     // A square that bounces: its way back is the mirror of its way there.
     const int side = h / 6 / 2 * 2;
@@ -79,7 +81,8 @@ class TestSource final : public Source {
       const int at = static_cast<int>(step % static_cast<uint32_t>(2 * range));
       return at < range ? at : 2 * range - at;
     };
-    fill(pixels, pool_->stride(), bounce(number * 7, w - side), bounce(number * 5, h - side), side, side, 0xffffc020);
+    fill(pixels, pool_->stride(), bounce(number * 7, w - side), bounce(number * 5, h - side), side, side,
+         0xffffc020);
     if (w < 512) {
       write_bits(pixels, number, 32, 8, 0);
       return;
@@ -127,6 +130,8 @@ class TestSource final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> open_test_source(const SourceConfig& config) { return std::make_unique<TestSource>(config); }
+std::unique_ptr<Source> open_test_source(const SourceConfig& config) {
+  return std::make_unique<TestSource>(config);
+}
 
 }  // namespace svc

@@ -22,9 +22,11 @@ class X11Source final : public Source {
   explicit X11Source(const SourceConfig& config) : x_(config.display, config.xauthority) {
     require_format(config.display);
     x_.require(xcb_shm_id, "MIT-SHM");
-    XReply<xcb_shm_query_version_reply_t> shm(xcb_shm_query_version_reply(x_, xcb_shm_query_version(x_), nullptr));
+    XReply<xcb_shm_query_version_reply_t> shm(
+        xcb_shm_query_version_reply(x_, xcb_shm_query_version(x_), nullptr));
     if (!shm || shm->major_version < 1 || (shm->major_version == 1 && shm->minor_version < 2)) {
-      throw Fault("extensions", "old-shm", "the X server's MIT-SHM is older than 1.2 and takes no file descriptors");
+      throw Fault("extensions", "old-shm",
+                  "the X server's MIT-SHM is older than 1.2 and takes no file descriptors");
     }
     x_.require(xcb_xfixes_id, "XFIXES");
     XReply<xcb_xfixes_query_version_reply_t> xfixes(
@@ -37,7 +39,9 @@ class X11Source final : public Source {
     xcb_change_window_attributes(x_, x_.root(), XCB_CW_EVENT_MASK, &structure);
     damage_ = xcb_generate_id(x_);
     xcb_damage_create(x_, damage_, x_.root(), XCB_DAMAGE_REPORT_LEVEL_NON_EMPTY);
-    if (!fit()) throw Fault("capture", "no-capture", "the X server of display " + config.display + " lets nothing be captured");
+    if (!fit())
+      throw Fault("capture", "no-capture",
+                  "the X server of display " + config.display + " lets nothing be captured");
   }
   ~X11Source() override { stop(); }
 
@@ -50,13 +54,15 @@ class X11Source final : public Source {
       if (format.data->depth == x_.screen().root_depth) bits = format.data->bits_per_pixel;
     }
     if (bits != 32 || x_.screen().root_depth < 24 || setup->image_byte_order != XCB_IMAGE_ORDER_LSB_FIRST) {
-      throw Fault("capture", "bad-depth", "display " + display + " has no 24-bit colour; start its X server with depth 24");
+      throw Fault("capture", "bad-depth",
+                  "display " + display + " has no 24-bit colour; start its X server with depth 24");
     }
   }
 
   /// Makes slots of the display's present size and hands them to the server.
   bool fit() {
-    XReply<xcb_get_geometry_reply_t> root(xcb_get_geometry_reply(x_, xcb_get_geometry(x_, x_.root()), nullptr));
+    XReply<xcb_get_geometry_reply_t> root(
+        xcb_get_geometry_reply(x_, xcb_get_geometry(x_, x_.root()), nullptr));
     if (!root) return false;
     if (pool_ && pool_->width() == root->width && pool_->height() == root->height) return true;
     auto pool = std::make_shared<PicturePool>(root->width, root->height);
@@ -100,12 +106,14 @@ class X11Source final : public Source {
       if (type == damage_event_ || moved) {
         if (!changed_us_) changed_us_ = now_us();
       } else if (type == XCB_CONFIGURE_NOTIFY) {
-        size_changed_ = size_changed_ || reinterpret_cast<xcb_configure_notify_event_t&>(*event).window == x_.root();
+        size_changed_ =
+            size_changed_ || reinterpret_cast<xcb_configure_notify_event_t&>(*event).window == x_.root();
       }
     }
   }
 
-  /// Takes a picture if there is a new one and somebody waits for it; gives how long to wait, below 0 for an event.
+  /// Takes a picture if there is a new one and somebody waits for it; gives how long to wait, below 0 for an
+  /// event.
   int64_t capture_if_due() {
     const Demand wants = demand();
     if (wants.at_once && !changed_us_) changed_us_ = now_us();
@@ -120,8 +128,8 @@ class X11Source final : public Source {
     // The damage is cleared before the picture is taken, so what changes in between is told of again.
     xcb_damage_subtract(x_, damage_, XCB_NONE, XCB_NONE);
     const auto image = xcb_shm_get_image_unchecked(
-        x_, x_.root(), 0, 0, static_cast<uint16_t>(pool_->width()), static_cast<uint16_t>(pool_->height()), ~0U,
-        XCB_IMAGE_FORMAT_Z_PIXMAP, segment_, static_cast<uint32_t>(pool_->offset(slot)));
+        x_, x_.root(), 0, 0, static_cast<uint16_t>(pool_->width()), static_cast<uint16_t>(pool_->height()),
+        ~0U, XCB_IMAGE_FORMAT_Z_PIXMAP, segment_, static_cast<uint32_t>(pool_->offset(slot)));
     xcb_query_pointer_cookie_t place{};
     if (cursor_) place = cursor_->ask_place();
     const XReply<xcb_shm_get_image_reply_t> got(xcb_shm_get_image_reply(x_, image, nullptr));
@@ -152,6 +160,8 @@ class X11Source final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> open_x11_source(const SourceConfig& config) { return std::make_unique<X11Source>(config); }
+std::unique_ptr<Source> open_x11_source(const SourceConfig& config) {
+  return std::make_unique<X11Source>(config);
+}
 
 }  // namespace svc

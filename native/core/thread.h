@@ -19,7 +19,8 @@ enum class Urgency {
   kHigh = 2,
 };
 
-/// Where the rights for an urgency are missing, the thread runs as any other: slower under load, never refused.
+/// Where the rights for an urgency are missing, the thread runs as any other: slower under load, never
+/// refused.
 template <typename Run>
 std::thread start_thread(const char* name, Urgency urgency, Run run) {
   // A signal meant for Node must not be taken here; a thread inherits the mask of the one that starts it.

@@ -13,7 +13,8 @@ TEST(rate_cap_lets_a_jittering_producer_of_the_same_rate_through) {
   int64_t free_at = 0;
   for (int i = 0; i < 600; i++) {
     // 60 Hz, up to 6 ms late; a picture that must wait is taken once it may.
-    const int64_t at = std::max<int64_t>(1'000'000 + i * 16'667 + static_cast<int64_t>(random.below(6000)), free_at);
+    const int64_t at =
+        std::max<int64_t>(1'000'000 + i * 16'667 + static_cast<int64_t>(random.below(6000)), free_at);
     const int64_t wait = cap.delay_us(at, 60);
     free_at = at + std::max<int64_t>(0, wait);
     CHECK(cap.delay_us(free_at, 60) <= 0);
@@ -48,7 +49,8 @@ TEST(histogram_gives_quantiles_within_a_few_per_cent_and_starts_over) {
 
 TEST(histogram_takes_any_number) {
   Histogram histogram;
-  for (const int64_t us : {INT64_MIN, int64_t{-1}, int64_t{0}, int64_t{15}, int64_t{16}, int64_t{17}, INT64_MAX}) {
+  for (const int64_t us :
+       {INT64_MIN, int64_t{-1}, int64_t{0}, int64_t{15}, int64_t{16}, int64_t{17}, INT64_MAX}) {
     histogram.add(us);
   }
   CHECK(histogram.take().count == 7);

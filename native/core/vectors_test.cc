@@ -1,4 +1,5 @@
-// Answers one line of input with one of output, so that the protocol's vectors stay in one place and are read by one parser:
+// Answers one line of input with one of output, so that the protocol's vectors stay in one place and are read
+// by one parser:
 //   seal KEY IV STREAM EPOCH SESSION COUNTER PLAIN    -> the datagram
 //   open KEY IV DATAGRAM                              -> its payload, or `no`
 //   parity K M SHARD_BYTES DATA                       -> the parity shards, one after the other
@@ -54,10 +55,12 @@ std::string seal(std::istream& in) {
   in >> key >> iv >> stream >> epoch >> session >> counter >> plain;
   const auto payload = unhex(plain);
   std::vector<uint8_t> datagram(kHeaderBytes + payload.size() + kTagBytes);
-  write_header(datagram.data(), {static_cast<Stream>(stream), static_cast<uint8_t>(epoch), std::stoull(session, nullptr, 16), counter});
+  write_header(datagram.data(), {static_cast<Stream>(stream), static_cast<uint8_t>(epoch),
+                                 std::stoull(session, nullptr, 16), counter});
   std::copy(payload.begin(), payload.end(), datagram.begin() + kHeaderBytes);
   Cipher cipher(key_of(key, iv), true);
-  return cipher.seal(datagram.data(), payload.size(), counter) ? hex({datagram.data(), datagram.size()}) : "no";
+  return cipher.seal(datagram.data(), payload.size(), counter) ? hex({datagram.data(), datagram.size()})
+                                                               : "no";
 }
 
 std::string open(std::istream& in) {
@@ -101,10 +104,11 @@ std::string input(std::istream& in) {
   std::string text, out;
   in >> text;
   const auto payload = unhex(text);
-  const bool whole = read_input({payload.data(), payload.size()}, [&](uint32_t number, InputType type, View body) {
-    out += std::to_string(number) + ":" + std::to_string(static_cast<int>(type)) + ":" + hex(body) + " ";
-    return true;
-  });
+  const bool whole =
+      read_input({payload.data(), payload.size()}, [&](uint32_t number, InputType type, View body) {
+        out += std::to_string(number) + ":" + std::to_string(static_cast<int>(type)) + ":" + hex(body) + " ";
+        return true;
+      });
   return whole ? out : "no";
 }
 

@@ -19,7 +19,8 @@ class Signal {
   void notify() {
     epoch_.fetch_add(1, std::memory_order_seq_cst);
     if (waiters_.load(std::memory_order_seq_cst) == 0) return;
-    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&epoch_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+    syscall(SYS_futex, reinterpret_cast<uint32_t*>(&epoch_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr,
+            0);
   }
 
   /// Returns after a `notify` since `seen` was read, or after `timeout_us` (below 0: no limit).

@@ -1,4 +1,5 @@
-// Connecting to an X server: the cookie is read here, because the environment of this process belongs to nobody's display.
+// Connecting to an X server: the cookie is read here, because the environment of this process belongs to
+// nobody's display.
 #include "x11.h"
 
 #include <sys/socket.h>
@@ -27,7 +28,8 @@ std::optional<int> display_number(const std::string& display) {
 
 std::vector<uint8_t> find_cookie(View file, int display) {
   const std::string wanted = std::to_string(display);
-  // Entries of: family, then address, display number, name of the scheme and its data, each with a length in front.
+  // Entries of: family, then address, display number, name of the scheme and its data, each with a length in
+  // front.
   while (file.has(2)) {
     file = file.from(2);
     View fields[4];
@@ -39,7 +41,8 @@ std::vector<uint8_t> find_cookie(View file, int display) {
       file = file.from(2 + bytes);
     }
     const auto is = [](View field, const std::string& text) {
-      return field.bytes == text.size() && (field.bytes == 0 || std::memcmp(field.data, text.data(), field.bytes) == 0);
+      return field.bytes == text.size() &&
+             (field.bytes == 0 || std::memcmp(field.data, text.data(), field.bytes) == 0);
     };
     if (!is(fields[2], kCookieName) || !(fields[1].bytes == 0 || is(fields[1], wanted))) continue;
     return {fields[3].data, fields[3].data + fields[3].bytes};
@@ -56,18 +59,22 @@ XConnection::XConnection(const std::string& display, const std::string& xauthori
     const std::vector<uint8_t> file{std::istreambuf_iterator<char>(stream), {}};
     cookie = find_cookie({file.data(), file.size()}, *number);
     if (cookie.empty()) {
-      throw Fault("connect", "no-cookie", xauthority + " holds no cookie for display " + display + "; check its path and mode");
+      throw Fault("connect", "no-cookie",
+                  xauthority + " holds no cookie for display " + display + "; check its path and mode");
     }
   }
   char name[sizeof kCookieName];
   std::memcpy(name, kCookieName, sizeof name);
-  xcb_auth_info_t auth{static_cast<int>(sizeof name - 1), name, static_cast<int>(cookie.size()), reinterpret_cast<char*>(cookie.data())};
+  xcb_auth_info_t auth{static_cast<int>(sizeof name - 1), name, static_cast<int>(cookie.size()),
+                       reinterpret_cast<char*>(cookie.data())};
   int screen_at = 0;
-  connection_ = xcb_connect_to_display_with_auth_info(display.c_str(), cookie.empty() ? nullptr : &auth, &screen_at);
+  connection_ =
+      xcb_connect_to_display_with_auth_info(display.c_str(), cookie.empty() ? nullptr : &auth, &screen_at);
   if (!cookie.empty()) explicit_bzero(cookie.data(), cookie.size());
   if (xcb_connection_has_error(connection_)) {
     xcb_disconnect(connection_);
-    throw Fault("connect", "no-display", "the X server of display " + display + " does not answer, or refuses the cookie");
+    throw Fault("connect", "no-display",
+                "the X server of display " + display + " does not answer, or refuses the cookie");
   }
   auto screens = xcb_setup_roots_iterator(xcb_get_setup(connection_));
   for (int i = 0; i < screen_at && screens.rem > 1; i++) xcb_screen_next(&screens);
@@ -81,7 +88,9 @@ void XConnection::interrupt() const { shutdown(fd(), SHUT_RDWR); }
 const xcb_query_extension_reply_t& XConnection::require(xcb_extension_t& extension, const char* name) const {
   const auto* found = xcb_get_extension_data(connection_, &extension);
   if (!found || !found->present) {
-    throw Fault("extensions", "no-extension", std::string("the X server has no ") + name + " extension; use another server, or switch it on");
+    throw Fault(
+        "extensions", "no-extension",
+        std::string("the X server has no ") + name + " extension; use another server, or switch it on");
   }
   return *found;
 }

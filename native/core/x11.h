@@ -1,4 +1,5 @@
-// A connection to an X server with an explicit cookie, and the few things that capture and input both need of it.
+// A connection to an X server with an explicit cookie, and the few things that capture and input both need of
+// it.
 #pragma once
 #include <xcb/xcb.h>
 

@@ -1,5 +1,5 @@
-// The pointer of an X display. Movement is heard of by raw events of the input extension, so a still screen with a moving
-// pointer needs no polling.
+// The pointer of an X display. Movement is heard of by raw events of the input extension, so a still screen
+// with a moving pointer needs no polling.
 #include "x11_cursor.h"
 
 #include <xcb/xfixes.h>
@@ -15,7 +15,8 @@ void blend(const Picture& onto, const uint32_t* argb, int width, int height, int
   const int y_from = std::max(0, -top);
   const int y_to = std::min(height, onto.height() - top);
   for (int y = y_from; y < y_to; y++) {
-    auto* line = reinterpret_cast<uint32_t*>(onto.pixels() + static_cast<ptrdiff_t>(top + y) * onto.stride()) + left;
+    auto* line =
+        reinterpret_cast<uint32_t*>(onto.pixels() + static_cast<ptrdiff_t>(top + y) * onto.stride()) + left;
     const uint32_t* from = argb + static_cast<ptrdiff_t>(y) * width;
     for (int x = x_from; x < x_to; x++) {
       const uint32_t over = from[x];

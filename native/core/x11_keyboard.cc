@@ -1,4 +1,5 @@
-// Types characters on an X display: with the keys that it has, else on spare keys that are given the character first.
+// Types characters on an X display: with the keys that it has, else on spare keys that are given the
+// character first.
 #include "x11_keyboard.h"
 
 #include <time.h>
@@ -13,8 +14,8 @@ namespace svc {
 namespace {
 constexpr uint32_t kShiftLeft = 0xffe1;
 constexpr uint8_t kShiftRightCode = 62;
-// A program reads the new map some time after it was told of the change. Before that the key would mean nothing to it, and a
-// key that is given another character too soon would mean that one.
+// A program reads the new map some time after it was told of the change. Before that the key would mean
+// nothing to it, and a key that is given another character too soon would mean that one.
 constexpr int64_t kSettleUs = 30'000;
 constexpr int64_t kKeepUs = 300'000;
 constexpr size_t kMostBorrowed = 16;
@@ -87,8 +88,9 @@ size_t XKeyboard::borrow(const std::vector<uint32_t>& keysyms, size_t first) {
       for (Borrowed& key : borrowed_) key.used_us = key.code == place->code ? begun : key.used_us;
       continue;
     }
-    const auto oldest = std::min_element(borrowed_.begin(), borrowed_.end(),
-                                         [](const Borrowed& a, const Borrowed& b) { return a.used_us < b.used_us; });
+    const auto oldest =
+        std::min_element(borrowed_.begin(), borrowed_.end(),
+                         [](const Borrowed& a, const Borrowed& b) { return a.used_us < b.used_us; });
     // All spare keys are needed for what comes before this one: type that first.
     if (oldest == borrowed_.end() || oldest->used_us == begun) break;
     if (oldest->keysym != 0) sleep_us(oldest->used_us + kKeepUs - now_us());
@@ -106,7 +108,8 @@ size_t XKeyboard::borrow(const std::vector<uint32_t>& keysyms, size_t first) {
 
 void XKeyboard::type(const std::vector<uint32_t>& keysyms, const std::bitset<256>& held) {
   if (stale_) load();
-  XReply<xcb_query_pointer_reply_t> state(xcb_query_pointer_reply(x_, xcb_query_pointer(x_, x_.root()), nullptr));
+  XReply<xcb_query_pointer_reply_t> state(
+      xcb_query_pointer_reply(x_, xcb_query_pointer(x_, x_.root()), nullptr));
   if (!state) return;
   const bool caps_lock = state->mask & XCB_MOD_MASK_LOCK;
   for (size_t done = 0; done < keysyms.size();) {

@@ -17,8 +17,8 @@ class XKeyboard {
   /// The server's map changed: it is read again before the next character.
   void on_mapping_notify() { stale_ = true; }
 
-  /// Presses and releases a key for each keysym, with Shift where the character needs it. `held` are the keycodes that
-  /// the client holds down; a held Shift is lifted for characters that do not want it.
+  /// Presses and releases a key for each keysym, with Shift where the character needs it. `held` are the
+  /// keycodes that the client holds down; a held Shift is lifted for characters that do not want it.
   void type(const std::vector<uint32_t>& keysyms, const std::bitset<256>& held);
 
   /// Gives borrowed keys back to nothing.
@@ -37,7 +37,8 @@ class XKeyboard {
 
   void load();
   std::optional<Place> find(uint32_t keysym) const;
-  /// Puts what the map lacks onto spare keys, from `first` on; gives the number of keysyms that can be typed now.
+  /// Puts what the map lacks onto spare keys, from `first` on; gives the number of keysyms that can be typed
+  /// now.
   size_t borrow(const std::vector<uint32_t>& keysyms, size_t first);
   void put(uint8_t code, uint32_t keysym);
   void press(uint8_t code, bool down);
