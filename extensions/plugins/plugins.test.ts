@@ -61,7 +61,9 @@ test('switching off says who waits for it, and switching on who is back', async 
   expect(off).toMatchObject({ code: 0, err: '' })
   expect(off.out.split('\n')).toEqual([
     'lamp is off.',
-    expect.stringMatching(/^reader is waiting: needs service test\.lamp \^1\.0\.0 of lamp, which is switched off\.$/),
+    expect.stringMatching(
+      /^reader is waiting: needs service test\.lamp \^1\.0\.0 of lamp, which is switched off\.$/,
+    ),
     '',
   ])
   expect(host.extensions.list().find(({ id }) => id === 'reader')?.state).toBe('waiting')
