@@ -92,9 +92,7 @@ export async function openDocument<S extends z.ZodType>(
       if ('shape' in schema)
         unknown = without(raw as Record<string, unknown>, Object.keys(schema.shape as object))
       if (found !== undefined && found > known)
-        warn(
-          `${name} is of version ${found} and this host knows ${known}; what it does not know is kept as it is`,
-        )
+        warn(`${name} is of version ${found} and this host knows ${known}; what it does not know is kept`)
       if (read.lost.length) {
         const aside = asideName(path)
         await copyFile(path, aside)

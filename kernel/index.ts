@@ -11,6 +11,7 @@ import {
   Extensions,
   type HostIdentity,
   HostInfo,
+  HostLog,
   PluginTokens,
 } from 'svc-host/sdk'
 import './modules.ts'
@@ -25,7 +26,7 @@ import { loadIdentity } from './identity.ts'
 import { openJournal } from './journal.ts'
 import { openLedger } from './ledger.ts'
 import { undoLeftovers } from './leftovers.ts'
-import { DEFAULT_BIND, parseBind } from './listener.ts'
+import { type BindAddress, DEFAULT_BIND, parseBind } from './listener.ts'
 import { takeLock } from './lock.ts'
 import { createLog, type LogSink } from './log.ts'
 import { openApiDocument } from './openapi.ts'
@@ -68,7 +69,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const { configDir, flags = {}, env = process.env, safe = false } = options
   await prepareFolder(configDir)
   const hostEnv = await readHostEnv(configDir)
-  const logOf = createLog(env['SVC_LOG'] ?? hostEnv['SVC_LOG'], options.sink)
+  const { logOf, ring } = createLog(env['SVC_LOG'] ?? hostEnv['SVC_LOG'], options.sink)
   const log = logOf(kernelOwner)
   const warn = (message: string): void => log.warn(message)
   const faults = createFaults(logOf)
@@ -124,6 +125,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
 
     const version = about.version
     services.offer(kernelOwner, EventBus, bus)
+    services.offer(kernelOwner, HostLog, ring)
     services.offer(kernelOwner, Extensions, life)
     services.offer(kernelOwner, CertificateIdentity, identity)
     services.offer(kernelOwner, HostInfo, { version, configDir, mgmtPort, startedUnixMs: Date.now() })
@@ -150,9 +152,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
         log.info('stopped')
       } catch {
         const left = journal.live().length
-        log.error(
-          `the stop took longer than ${stopLimitMs} ms; the next start undoes the ${left} effects left`,
-        )
+        log.error(`the stop took over ${stopLimitMs} ms; the next start undoes the ${left} effects left`)
       }
     }
     let stopped: Promise<void> | undefined
@@ -183,11 +183,7 @@ async function prepareFolder(configDir: string): Promise<void> {
   }
 }
 
-function readBind(
-  flags: Flags,
-  env: NodeJS.ProcessEnv,
-  hostEnv: Record<string, string>,
-): ReturnType<typeof parseBind> {
+function readBind(flags: Flags, env: NodeJS.ProcessEnv, hostEnv: NodeJS.ProcessEnv): BindAddress {
   const [source, text] =
     typeof flags['mgmt-bind'] === 'string'
       ? ['--mgmt-bind', flags['mgmt-bind']]

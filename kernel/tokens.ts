@@ -33,16 +33,12 @@ export async function loadAdminToken(
   const given = env['SVC_MGMT_TOKEN']
   delete env['SVC_MGMT_TOKEN']
   if (given && !acceptable(given))
-    throw new Error(
-      'SVC_MGMT_TOKEN must be 16 to 256 visible ASCII characters; leave it out to have one made',
-    )
+    throw new Error('SVC_MGMT_TOKEN needs 16 to 256 visible ASCII characters; leave it out to have one made')
   const text = await readIfThere(path)
   const stored = text === undefined ? undefined : readLineValue(text)
   if (text !== undefined && ((await stat(path)).mode & 0o077) !== 0) {
     await chmod(path, 0o600)
-    warn(
-      `${path} was readable by others and is now owner-only; delete it and restart if somebody may have read it`,
-    )
+    warn(`${path} was readable by others and is now owner-only; delete it and restart if somebody read it`)
   }
   if (stored && acceptable(stored) && (!given || given === stored)) return stored
   if (text !== undefined && !given)

@@ -34,9 +34,7 @@ function checkDeps(definition: Extension, unit: Unit): Record<string, string> {
     throw new Error('the main module has no default export made by defineExtension')
   }
   const wanted = Object.keys(unit.found.manifest!.requires)
-  const deps = Object.entries<Token<unknown>>(definition.deps ?? {}).map(
-    ([name, { id }]) => [name, id] as const,
-  )
+  const deps = Object.entries<Token<unknown>>(definition.deps ?? {}).map(([name, t]) => [name, t.id] as const)
   for (const [name, id] of deps) {
     if (!wanted.includes(id))
       throw new Error(`deps.${name} is ${id}, which "requires" in extension.json does not name`)

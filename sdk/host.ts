@@ -18,6 +18,27 @@ export interface EventBus {
 }
 export const EventBus = token<EventBus>('kernel.bus', '1.0.0')
 
+/** One line of the host's log; secrets are masked. */
+export interface LogRecord {
+  /** From 1 in each process, rises by 1. */
+  readonly seq: number
+  /** Unix milliseconds. */
+  readonly tsMs: number
+  readonly level: 'error' | 'warn' | 'info' | 'debug'
+  readonly extension: string
+  readonly message: string
+  /** What was logged beside the message; an error under `err` is `{ type, message, stack }`. */
+  readonly fields: Readonly<Record<string, unknown>>
+}
+/** The newest 4096 lines of the log at debug level and above, whatever level the host prints. */
+export interface HostLog {
+  /** Number of the newest line; 0 before the first. */
+  newest(): number
+  /** At most `limit` kept lines after `after`, oldest first; a first one beyond `after + 1` says that some are gone. */
+  read(after: number, limit: number): readonly LogRecord[]
+}
+export const HostLog = token<HostLog>('kernel.log', '1.0.0')
+
 /** The live routes with their owners. */
 export interface ApiRoutes {
   list(): readonly { readonly owner: string; readonly route: Route }[]

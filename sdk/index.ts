@@ -22,6 +22,8 @@ export {
   Extensions,
   type HostIdentity,
   HostInfo,
+  HostLog,
+  type LogRecord,
   PluginTokens,
   sdkVersion,
 } from './host.ts'

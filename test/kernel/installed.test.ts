@@ -65,7 +65,7 @@ export default defineExtension({
 
 test('on a terminal a line is text: time, level, extension, message, fields, and the stack of an error', () => {
   const lines: string[] = []
-  const log = createLog('debug', { write: line => void lines.push(describeLine(line)) })('tiny')
+  const log = createLog('debug', { write: line => void lines.push(describeLine(line)) }).logOf('tiny')
   log.warn('look out', { port: 7, inner: { secret: 'x' } })
   log.error('broken', { err: new Error('why') })
   expect(lines[0]).toMatch(

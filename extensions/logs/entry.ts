@@ -1,0 +1,25 @@
+// One line of the log as one entry of the API.
+import type { LogRecord } from 'svc-host/sdk'
+import type { LogEntry } from './api.ts'
+
+/** Bare where the value is one plain word, JSON otherwise, so that an entry can be read and searched. */
+const show = (value: unknown): string =>
+  typeof value === 'string' && /^[\w.:/@+-]+$/.test(value) ? value : JSON.stringify(value)
+
+/** The stack begins with the error's name and message; it stands on lines of its own. */
+const showError = (error: unknown): string => {
+  const { stack, message } = (error ?? {}) as { stack?: unknown; message?: unknown }
+  return `\n${String(stack ?? message ?? error)}`
+}
+
+export function entryOf({ seq, tsMs, level, extension, message, fields }: LogRecord): LogEntry {
+  const { err, ...rest } = fields
+  const pairs = Object.entries(rest).map(([key, value]) => ` ${key}=${show(value)}`)
+  return {
+    seq,
+    ts_ms: tsMs,
+    level: level.toUpperCase() as LogEntry['level'],
+    target: extension,
+    msg: message + pairs.join('') + (err === undefined ? '' : showError(err)),
+  }
+}
