@@ -1,11 +1,17 @@
 // Shows moving pictures on an X display at an exact rate: the subject of the end-to-end tests and the benchmarks.
 //
-// player [--hz N] [--seconds N] [--distinct N] [--card] [--print]
+// player [--hz N] [--seconds N] [--distinct N] [--card] [--print] [--flips N [--corner] [--seed N]]
 //   --hz        pictures a second, default 60
 //   --seconds   how long, default 0: until it is ended
 //   --distinct  pictures rendered in advance and shown in turn, default 60
 //   --card      one still test card instead
 //   --print     a line for each thousandth picture shown
+//   --flips     so many sudden changes of the whole of a still screen, 140 to 260 ms apart at a random phase
+//   --corner    ... of its lower right corner alone, while everything else moves
+//   --seed      of the phases, default 1
+// A flip changes the 128 x 128 pixels in the lower right corner from black to white or back, and is told by a line
+// `flip <1, 2, ...> <white: 1, black: 0> <nanoseconds of CLOCK_MONOTONIC>`, whose time is taken as soon as the server
+// has drawn it. A line `flips done` follows the last one.
 // The window covers the whole root, above everything. Every moving picture carries its number in a row of 32 blocks of
 // 16 x 16 pixels from the top left, most significant bit first, white for one.
 #include <math.h>
@@ -20,9 +26,12 @@
 #include <xcb/shm.h>
 #include <xcb/xcb.h>
 
+#include <random>
 #include <vector>
 
 namespace {
+
+constexpr int kCorner = 128;
 
 volatile sig_atomic_t stopped = 0;
 
@@ -120,12 +129,24 @@ void stamp(uint32_t* px, int w, uint32_t number) {
   }
 }
 
+void fillCorner(uint32_t* px, int w, int h, bool white) {
+  for (int y = h - kCorner; y < h; y++)
+    for (int x = w - kCorner; x < w; x++) px[y * w + x] = white ? 0xffffff : 0x000000;
+}
+
+uint64_t nowNs() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   double hz = 60, seconds = 0;
-  int distinct = 60;
-  bool card = false, print = false;
+  int distinct = 60, flips = 0;
+  uint32_t seed = 1;
+  bool card = false, print = false, corner = false;
   for (int i = 1; i < argc; i++) {
     const auto next = [&] { return i + 1 < argc ? atof(argv[++i]) : 0; };
     if (!strcmp(argv[i], "--hz")) hz = next();
@@ -133,6 +154,9 @@ int main(int argc, char** argv) {
     else if (!strcmp(argv[i], "--distinct")) distinct = static_cast<int>(next());
     else if (!strcmp(argv[i], "--card")) card = true;
     else if (!strcmp(argv[i], "--print")) print = true;
+    else if (!strcmp(argv[i], "--flips")) flips = static_cast<int>(next());
+    else if (!strcmp(argv[i], "--corner")) corner = true;
+    else if (!strcmp(argv[i], "--seed")) seed = static_cast<uint32_t>(next());
     else return fprintf(stderr, "player: unknown option %s\n", argv[i]), 2;
   }
   if (hz <= 0 || distinct < 1) return fprintf(stderr, "player: --hz and --distinct must be positive\n"), 2;
@@ -145,6 +169,9 @@ int main(int argc, char** argv) {
   const int w = screen->width_in_pixels, h = screen->height_in_pixels;
   const size_t bytes = size_t(w) * h * 4;
   if (card) distinct = 1;
+  if (flips > 0 && (w < 2 * kCorner || h < 2 * kCorner)) return fprintf(stderr, "player: too small for flips\n"), 1;
+  const bool stillFlips = flips > 0 && !corner;
+  if (stillFlips) distinct = 2;
 
   const xcb_window_t window = xcb_generate_id(c);
   const uint32_t values[] = {0, 1};  // black, override-redirect
@@ -167,31 +194,64 @@ int main(int argc, char** argv) {
     shmctl(id, IPC_RMID, nullptr);
     if (error) return fprintf(stderr, "player: the display refuses shared memory\n"), 1;
     if (card) renderCard(px, w, h, tex);
+    else if (stillFlips && i == 1) renderCard(px, w, h, tex);
     else renderRace(px, w, h, i, distinct, tex);
+    if (flips > 0) fillCorner(px, w, h, stillFlips && i == 1);
     pixels.push_back(px);
     segments.push_back(seg);
   }
   fprintf(stdout, "ready %dx%d\n", w, h);
   fflush(stdout);
 
-  timespec start;
-  clock_gettime(CLOCK_MONOTONIC, &start);
-  const uint64_t t0 = start.tv_sec * 1000000000ull + start.tv_nsec;
+  // Ends with a round trip: the server has read the picture before it is drawn on again.
+  const auto show = [&](int i, int x, int y, int width, int height) {
+    xcb_shm_put_image(c, window, gc, w, h, x, y, width, height, x, y, 24, XCB_IMAGE_FORMAT_Z_PIXMAP, 0, segments[i], 0);
+    free(xcb_get_input_focus_reply(c, xcb_get_input_focus(c), nullptr));
+    return !xcb_connection_has_error(c);
+  };
+  const auto sleepUntil = [](uint64_t ns) {
+    const timespec at = {static_cast<time_t>(ns / 1000000000ull), static_cast<long>(ns % 1000000000ull)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+  };
+
+  std::mt19937 random(seed);
+  const auto pauseNs = [&] { return 140000000ull + random() % 120000000u; };
+  int flip = 0;
+  bool white = false;
+  const uint64_t t0 = nowNs();
+  // Time for the pipeline to settle on what it sees.
+  uint64_t nextFlip = flips > 0 ? t0 + 1000000000ull + pauseNs() : UINT64_MAX;
   const double interval = 1e9 / hz;
-  for (uint64_t n = 0; !stopped; n++) {
+  for (uint64_t n = 0; !stopped;) {
     if (seconds > 0 && n * interval > seconds * 1e9) break;
     const int i = static_cast<int>(n % distinct);
-    if (!card) stamp(pixels[i], w, static_cast<uint32_t>(n));
-    if (!card || n == 0) {
-      xcb_shm_put_image(c, window, gc, w, h, 0, 0, w, h, 0, 0, 24, XCB_IMAGE_FORMAT_Z_PIXMAP, 0, segments[i], 0);
-      // A round trip: the server has read the picture before it is drawn on again.
-      free(xcb_get_input_focus_reply(c, xcb_get_input_focus(c), nullptr));
-      if (xcb_connection_has_error(c)) return fprintf(stderr, "player: the display has gone\n"), 1;
+    const bool moves = !card && !stillFlips;
+    if (moves) {
+      stamp(pixels[i], w, static_cast<uint32_t>(n));
+      if (flips > 0) fillCorner(pixels[i], w, h, white);
     }
+    bool shown = true;
+    if (moves || n == 0) shown = show(i, 0, 0, w, h);
     if (print && n % 1000 == 0) printf("shown %llu\n", static_cast<unsigned long long>(n)), fflush(stdout);
-    const uint64_t next = t0 + static_cast<uint64_t>((n + 1) * interval);
-    const timespec at = {static_cast<time_t>(next / 1000000000ull), static_cast<long>(next % 1000000000ull)};
-    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+    n++;
+    const uint64_t next = t0 + static_cast<uint64_t>(n * interval);
+    while (shown && flip < flips && nextFlip < next && !stopped) {
+      sleepUntil(nextFlip);
+      white = !white;
+      if (corner) {
+        fillCorner(pixels[i], w, h, white);
+        shown = show(i, w - kCorner, h - kCorner, kCorner, kCorner);
+      } else {
+        shown = show(white, 0, 0, w, h);
+      }
+      const uint64_t at = nowNs();
+      printf("flip %d %d %llu\n", ++flip, white, static_cast<unsigned long long>(at));
+      if (flip == flips) printf("flips done\n");
+      fflush(stdout);
+      nextFlip = at + pauseNs();
+    }
+    if (!shown) return fprintf(stderr, "player: the display has gone\n"), 1;
+    sleepUntil(next);
   }
   xcb_disconnect(c);
   return 0;
