@@ -23,3 +23,9 @@ for (const top of ['kernel', 'sdk', 'extensions']) {
     else cpSync(from, to)
   }
 }
+
+// The reference page's assets, so that whoever installs the package does not install all of swagger-ui-dist.
+const assets = 'dist/extensions/discovery/swagger-ui'
+mkdirSync(assets, { recursive: true })
+for (const name of ['swagger-ui.css', 'swagger-ui-bundle.js', 'LICENSE', 'NOTICE'])
+  cpSync(join('node_modules/swagger-ui-dist', name), join(assets, name))

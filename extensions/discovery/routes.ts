@@ -1,8 +1,9 @@
-// The two routes of discovery, open to everyone.
+// The routes of discovery, open to everyone.
 import { route } from 'svc-host/sdk'
 import { abiVersion, Health } from './api.ts'
+import type { ReferenceFile } from './reference.ts'
 
-export const routes = (version: string, document: () => string) => [
+export const routes = (version: string, document: () => string, reference: readonly ReferenceFile[]) => [
   route({
     method: 'GET',
     path: '/health',
@@ -22,4 +23,16 @@ export const routes = (version: string, document: () => string) => [
     stream: 'application/json; charset=utf-8',
     handler: document,
   }),
+  ...reference.map(({ path, type, open }) =>
+    route({
+      method: 'GET',
+      path,
+      absolute: true,
+      summary: 'The interactive reference of the API',
+      hidden: true,
+      lanes: 'open',
+      stream: type,
+      handler: open,
+    }),
+  ),
 ]

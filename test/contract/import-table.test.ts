@@ -18,6 +18,7 @@ const isNoble = (to: string): boolean => /^@noble\/(curves|hashes)(\/|$)/.test(t
 /** What a built-in may use besides zod. Each is its own: no two parts of the host share a package behind the scenes. */
 const packagesOfExtension: Record<string, string[]> = {
   'extensions/ctl': ['commander'],
+  'extensions/discovery': ['commander'],
   'extensions/native-plane': ['@noble/curves', '@noble/hashes'],
   'extensions/pairing': ['@noble/curves', '@noble/hashes'],
   'extensions/plugins': ['commander', 'semver'],

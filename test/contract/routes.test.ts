@@ -12,6 +12,10 @@ import { builtInIds, startBuiltIns } from './built-ins.ts'
 const table = `
 GET    /health                                 getHealth                    N         200
 GET    /openapi.json                           -                            N         200
+GET    /api/docs                              -                            N         200
+GET    /api/docs/start.js                     -                            N         200
+GET    /api/docs/swagger-ui.css               -                            N         200
+GET    /api/docs/swagger-ui-bundle.js         -                            N         200
 GET    /host                                   getHostInfo                  A D       200
 GET    /status                                 getStatus                    A P O D   200
 GET    /local/summary                          getLocalSummary              L         200
@@ -147,7 +151,7 @@ test('every built-in is on, so that no route escapes the look', () => {
 
 test('the table has a row for each of the wire’s routes', () => {
   expect(rows.size).toBe(table.trim().split('\n').length)
-  expect(rows.size).toBe(90)
+  expect(rows.size).toBe(94)
 })
 
 test('every route served is a row of the table, as it stands there', () => {
