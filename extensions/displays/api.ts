@@ -18,14 +18,23 @@ export interface DisplayRequest {
   readonly client: string
 }
 
+/** The policy gives this host to one client at a time, and another one has it. */
+export class DisplaysBusy extends Error {}
+
 /** A reference to a display; the display stays at least until it is released. */
 export interface DisplayLease {
   readonly slot: number
   readonly backend: string
   readonly mode: Mode
   readonly picture: PictureSource
+  /** True: others used the display when this reference was taken, and the mode was theirs. */
+  readonly isJoined: boolean
+  /** True while others hold the display as well: its mode cannot be changed. */
+  readonly isShared: boolean
   /** Resolves when the display has died under the lease; never rejects. */
   readonly lost: Promise<void>
+  /** Resolves when another client takes the host over by the policy: the session is to end. Never rejects. */
+  readonly taken: Promise<void>
   /** Changes the mode of the display; resolves to the picture to go on with. Rejects with a sentence where it cannot. */
   resize(mode: Mode): Promise<PictureSource>
   /**
@@ -65,7 +74,10 @@ export interface DisplayBackend {
 }
 
 export interface DisplayPool {
-  /** A display at the client's mode. Rejects with a sentence when there is no backend or it cannot. */
+  /**
+   * A display: at the client's mode, or the live one that the policy lets it join. Rejects with `DisplaysBusy` where
+   * the policy refuses it, and with a sentence when there is no backend or it cannot.
+   */
   acquire(request: DisplayRequest): Promise<DisplayLease>
   /** Offers a backend; the function returned takes it away, with its displays. */
   register(backend: DisplayBackend): () => Promise<void>

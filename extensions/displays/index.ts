@@ -3,10 +3,12 @@ import { summaryCollect } from 'svc-host/api/status'
 import { defineExtension } from 'svc-host/sdk'
 import { z } from 'zod'
 import { DisplayPool, displayCreated, displayReleased } from './api.ts'
+import type { Clock } from './clock.ts'
 import { modeText } from './mode.ts'
-import { defaultPolicy } from './policy.ts'
-import { type Clock, createPool } from './pool.ts'
+import { createPool } from './pool.ts'
 import { routes } from './routes.ts'
+import { DisplaySettingsInput, effectiveAxes, policyOf } from './settings.ts'
+import { settingsRoutes } from './settings-routes.ts'
 import { displayState } from './state.ts'
 
 const clock: Clock = {
@@ -23,9 +25,11 @@ export default defineExtension({
     compositor: z.enum(['x11', 'kwin', 'mutter', 'gamescope', 'wlroots', 'hyprland']).optional(),
   }),
   async setup(ctx) {
+    const file = await ctx.document('display-settings.json', DisplaySettingsInput)
+    const policy = () => policyOf(effectiveAxes(file.value))
     const pool = createPool({
       choice: ctx.config,
-      policy: () => defaultPolicy,
+      policy,
       clock,
       onCreated: (backend, mode) => ctx.emit(displayCreated, { backend, mode: modeText(mode) }),
       onReleased: count => ctx.emit(displayReleased, { count }),
@@ -33,7 +37,8 @@ export default defineExtension({
     })
     await ctx.effect('display pool', () => () => pool.close())
     ctx.provide(DisplayPool, pool)
-    ctx.route(...routes(pool, () => displayState(pool.displays(), defaultPolicy.layout, clock.nowMs())))
+    ctx.route(...routes(pool, () => displayState(pool.displays(), policy().layout, clock.nowMs())))
+    ctx.route(...settingsRoutes(file, ctx.log))
     ctx.tap(summaryCollect, async summary => ({ ...summary, kept_displays: await pool.kept() }))
   },
 })

@@ -22,8 +22,11 @@ export interface LayoutPolicy {
 export interface DisplayPolicy {
   readonly keepAlive: KeepAlive
   readonly topology: 'auto' | Topology
-  /** `separate`: a display of its own for each session; `join`: a later session shares the live one. */
-  readonly modeConflict: 'separate' | 'join'
+  /**
+   * What a session means for those that are live. `separate`: it gets a display of its own; `join`: it shares the live
+   * one, in its mode; `steal`: they end; `reject`: it is told that the host is busy.
+   */
+  readonly modeConflict: 'separate' | 'join' | 'steal' | 'reject'
   readonly identity: 'shared' | 'per-client' | 'per-client-mode'
   readonly layout: LayoutPolicy
   /** 1..16 */

@@ -2,21 +2,16 @@
 import type { Mode } from 'svc-host/api/media'
 import type { BackendDisplay, DisplayBackend, DisplayLease, DisplayPool, DisplayRequest } from './api.ts'
 import { type BackendChoice, chooseBackend } from './choice.ts'
+import { type Clock, within } from './clock.ts'
 import { createPooledDisplay, type PooledDisplay } from './display.ts'
 import { createIdentitySlots } from './identity.ts'
+import { createLeases } from './lease.ts'
 import { isGone, isKept, type LifeInput } from './lifecycle.ts'
 import { isSameMode } from './mode.ts'
 import { type DisplayPolicy, effectiveTopology } from './policy.ts'
 
 /** How long a kept display may take to answer before it counts as dead. */
 const aliveLimitMs = 1000
-
-export interface Clock {
-  /** Monotonic milliseconds. */
-  nowMs(): number
-  /** Calls `run` once after `delayMs`; returns the way to call it off. */
-  after(delayMs: number, run: () => void): () => void
-}
 
 export interface PoolOptions {
   readonly choice: BackendChoice
@@ -49,6 +44,7 @@ export function createPool(options: PoolOptions): Pool {
   const identities = createIdentitySlots()
   let lastSlot = 0
   let isClosed = false
+  let turn: Promise<unknown> = Promise.resolve()
   let callOff = (): void => {}
 
   const listed = (): PooledDisplay[] =>
@@ -92,23 +88,20 @@ export function createPool(options: PoolOptions): Pool {
     return gone.length
   }
 
-  const isAlive = (made: BackendDisplay): Promise<boolean> => {
-    const late = Promise.withResolvers<boolean>()
-    const stop = clock.after(aliveLimitMs, () => late.resolve(false))
-    return Promise.race([made.alive().catch(() => false), late.promise]).finally(stop)
-  }
+  const isAlive = (made: BackendDisplay): Promise<boolean> =>
+    within(
+      clock,
+      aliveLimitMs,
+      made.alive().catch(() => false),
+    )
 
   /** A display that already is there and that this request may have, with a reference to it taken. */
   const takeExisting = async (
     backend: DisplayBackend,
     request: DisplayRequest,
   ): Promise<PooledDisplay | undefined> => {
-    const ofBackend = listed().filter(entry => entry.backend === backend)
-    const live = ofBackend.find(({ life }) => life.state === 'active')
-    if (live && policy().modeConflict === 'join') {
-      live.go({ type: 'acquire' })
-      return live
-    }
+    const joined = await leases.settle(backend)
+    if (joined) return joined
     // An address is no proof of who is there: only a fingerprint gets a kept desktop back.
     if (request.fingerprint === null) return undefined
     const own = listed().filter(
@@ -130,6 +123,8 @@ export function createPool(options: PoolOptions): Pool {
     void go(kept, { type: 'fail' })
     return undefined
   }
+
+  const leases = createLeases({ policy, clock, leave: go })
 
   /** Makes room below the cap; a lingering display gives way to a session, the one that would go first. */
   const makeRoom = (): void => {
@@ -173,48 +168,25 @@ export function createPool(options: PoolOptions): Pool {
     return entry
   }
 
-  const lease = (entry: PooledDisplay): DisplayLease => {
-    let released: Promise<void> | undefined
-    return {
-      slot: entry.slot,
-      backend: entry.backend.id,
-      get mode() {
-        return entry.mode
-      },
-      get picture() {
-        return entry.made!.picture
-      },
-      lost: entry.lost.promise,
-      async resize(mode) {
-        if (released || isGone(entry.life)) throw new Error(`display ${entry.slot} is gone; start again`)
-        const picture = await entry.made!.resize(mode)
-        entry.mode = mode
-        return picture
-      },
-      release({ deliberate, failed = false }) {
-        // What is passed through is never kept: there is nothing of ours to keep.
-        const keepAlive = entry.backend.owned ? policy().keepAlive : ({ mode: 'off' } as const)
-        released ??= go(
-          entry,
-          failed ? { type: 'fail' } : { type: 'leave', deliberate, keepAlive, nowMs: clock.nowMs() },
-        )
-        return released
-      },
-    }
+  const acquire = async (request: DisplayRequest): Promise<DisplayLease> => {
+    if (isClosed) throw new Error('the displays are being shut down; connect again')
+    const backend = await chooseBackend([...backends], options.choice)
+    const existing = backend.owned ? await takeExisting(backend, request) : undefined
+    if (existing) return leases.open(existing)
+    if (isClosed || !backends.has(backend)) throw new Error(`the display backend ${backend.id} has just left`)
+    const made = make(backend, request)
+    const ofBackend = making.get(backend) ?? new Set()
+    making.set(backend, ofBackend.add(made))
+    return leases.open(await made.finally(() => ofBackend.delete(made)))
   }
 
   return {
-    async acquire(request) {
-      if (isClosed) throw new Error('the displays are being shut down; connect again')
-      const backend = await chooseBackend([...backends], options.choice)
-      const existing = backend.owned ? await takeExisting(backend, request) : undefined
-      if (existing) return lease(existing)
-      if (isClosed || !backends.has(backend))
-        throw new Error(`the display backend ${backend.id} has just left`)
-      const made = make(backend, request)
-      const ofBackend = making.get(backend) ?? new Set()
-      making.set(backend, ofBackend.add(made))
-      return lease(await made.finally(() => ofBackend.delete(made)))
+    acquire(request) {
+      if (policy().modeConflict === 'separate') return acquire(request)
+      // One after the other, so that whoever comes second finds the first one's display.
+      const run = turn.then(() => acquire(request))
+      turn = run.catch(() => {})
+      return run
     },
     register(backend) {
       if ([...backends].some(({ id }) => id === backend.id)) {

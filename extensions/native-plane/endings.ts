@@ -25,6 +25,7 @@ export const endings = {
   clientError: ending('local', 'error', false),
   lost: ending('lost', 'timeout', false, 'idle', 'nothing has come from this device for too long'),
   replaced: ending('lost', 'timeout', false, 'replaced', 'this device has started another session'),
+  taken: ending('host_ended', 'error', false, 'replaced', 'another device has taken this host over'),
   stopped: ending('stopped_by_operator', 'error', true, 'stopped', 'the session was stopped on the host'),
   unpaired: ending('stopped_by_operator', 'error', true, 'unpaired', 'this device is not paired any more'),
   expired: ending('stopped_by_operator', 'error', true, 'unpaired', 'the access of this device is over'),

@@ -1,6 +1,6 @@
 // The plane's sessions: admission of a paired device, new sessions, and going on with lost ones.
 import { randomBytes } from 'node:crypto'
-import type { DisplayLease, DisplayPool } from 'svc-host/api/displays'
+import { type DisplayLease, type DisplayPool, DisplaysBusy } from 'svc-host/api/displays'
 import type { MediaEngine, MediaPlane } from 'svc-host/api/media'
 import type { PairingRoster } from 'svc-host/api/pairing'
 import type { SessionEntry, SessionRegistry } from 'svc-host/api/sessions'
@@ -135,6 +135,7 @@ export const createPlane = (parts: PlaneParts): Plane => {
         })
       } catch (error) {
         entry.end('host_error', 'error')
+        if (error instanceof DisplaysBusy) return refuse('busy', error.message)
         log.warn('no display for a session', { client, err: error })
         return refuse('no-display', sentence(error))
       }

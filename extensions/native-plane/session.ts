@@ -131,6 +131,7 @@ export const openSession = (parts: SessionParts): LiveSession => {
     entry.changed({ accessLevel: now.level })
   })
   void lease.lost.then(() => endLater(endings.displayLost))
+  void lease.taken.then(() => endLater(endings.taken))
 
   const moveTo = async (next: Mode): Promise<void> => {
     picture = await lease.resize(next)
@@ -147,13 +148,10 @@ export const openSession = (parts: SessionParts): LiveSession => {
 
   const openEpoch = async (on: Channel, wanted: Terms, askedAtMs: number): Promise<void> => {
     await closePipeline()
-    if (
-      wanted.mode.width !== mode.width ||
-      wanted.mode.height !== mode.height ||
-      wanted.mode.hz !== mode.hz
-    ) {
-      await moveTo(wanted.mode)
-    }
+    const isOther =
+      wanted.mode.width !== mode.width || wanted.mode.height !== mode.height || wanted.mode.hz !== mode.hz
+    // A display that others share keeps its mode, whatever one of them asks for when it comes back.
+    if (isOther && !lease.isShared) await moveTo(wanted.mode)
     terms = { ...wanted, mode }
     epoch++
     const isFirst = epoch === 1
@@ -215,6 +213,7 @@ export const openSession = (parts: SessionParts): LiveSession => {
         entry.live(
           {
             ...facts,
+            ...(lease.isJoined ? { join: true } : {}),
             hdr: false,
             codec: wanted.codec,
             bitDepth: 8,

@@ -54,6 +54,8 @@ export interface SessionFacts {
   readonly bitDepth: number
   readonly chroma: '4:2:0' | '4:4:4'
   readonly bitrateKbps: number
+  /** It shares the display of another session. */
+  readonly join?: true
   /** Video payload of one packet, bytes. */
   readonly packetSizeBytes: number
   /** Absent on planes without grants. */

@@ -54,6 +54,7 @@ export const SessionSummary = z.object({
   bitrate_kbps: count,
   bringup_ms: count,
   ended: Ended,
+  join: z.boolean().optional(),
   frames_sent: count.optional(),
   frames_dropped: count.optional(),
   path_mtu: count.optional(),

@@ -87,6 +87,7 @@ export const openSession = (
     bitrate_kbps: was.facts.bitrateKbps,
     bringup_ms: was.ttffMs ?? 0,
     ended,
+    ...(was.facts.join ? { join: true } : {}),
     ...totals,
   })
 

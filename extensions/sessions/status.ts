@@ -17,6 +17,7 @@ const row = ({ id, request }: Session, now: Live, nowMs: number): Row => ({
   ...(now.facts.accessLevel ? { access_level: now.facts.accessLevel } : {}),
   time_to_first_frame_ms: request.plane === 'native' ? now.ttffMs : null,
   last_resize_ms: now.lastResizeMs,
+  ...(now.facts.join ? { join: true } : {}),
 })
 
 const streamOf = (now: Live, plane: 'native' | 'compat'): NonNullable<StatusRecord['stream']> => ({
