@@ -13,9 +13,10 @@ import { fileURLToPath } from 'node:url'
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
 const nodeFlags = ['--conditions=svc-source', '--no-node-snapshot', '--disable-warning=ExperimentalWarning']
 
-/** The environment of a fresh login: nothing of the product's own settings leaks in from the outside. */
+/** The environment of a fresh login: of the product's own settings only the choice of a sanitized engine comes in. */
 function cleanEnvironment(extra: Record<string, string>): Record<string, string> {
-  const kept = Object.entries(process.env).filter(([key]) => !key.startsWith('SVC_') && key !== 'DISPLAY')
+  const isOurs = (key: string) => key.startsWith('SVC_') && key !== 'SVC_ENGINE'
+  const kept = Object.entries(process.env).filter(([key]) => !isOurs(key) && key !== 'DISPLAY')
   return { ...(Object.fromEntries(kept) as Record<string, string>), ...extra }
 }
 

@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { hostileSweep } from './hostile.ts'
 import { killSweep } from './kill.ts'
 import { seeded } from './random.ts'
+import { sanitizerSweep } from './sanitizers.ts'
 
 /** One sweep: `round` throws when what it proves does not hold. */
 export interface Sweep {
@@ -15,7 +16,7 @@ export interface Sweep {
   begin(): Promise<{ round(random: () => number): Promise<void>; end(): Promise<void> }>
 }
 
-const sweeps: readonly Sweep[] = [killSweep, hostileSweep]
+const sweeps: readonly Sweep[] = [killSweep, hostileSweep, sanitizerSweep]
 
 const { values } = parseArgs({
   options: {
