@@ -388,6 +388,11 @@ Napi::Value sample(const Napi::CallbackInfo& info) {
   set("parity_packets", sample.parity_packets);
   set("send_dropped", sample.send_dropped);
   set("bitrate_kbps", sample.bitrate_kbps);
+  set("keyframes", sample.keyframes);
+  set("recoveries", sample.recoveries);
+  set("datagram_bytes", sample.datagram_bytes);
+  set("parity_percent", sample.parity_percent);
+  set("loss_percent", sample.loss * 100);
   if (sample.has_feedback) {
     set("packets_lost", sample.packets_lost);
     set("fec_recovered", sample.fec_recovered);

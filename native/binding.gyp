@@ -6,8 +6,8 @@
     'napi_include%': '',
     'core': [
       'core/convert.cc', 'core/encoder.cc', 'core/encoder_x264.cc', 'core/input_sink.cc', 'core/input_x11.cc',
-      'core/keycode.cc', 'core/packetizer.cc', 'core/parity.cc', 'core/picture.cc', 'core/plane.cc', 'core/seal.cc',
-      'core/sender.cc', 'core/session.cc', 'core/session_receive.cc', 'core/socket.cc', 'core/source.cc',
+      'core/keycode.cc', 'core/packetizer.cc', 'core/loss_control.cc', 'core/parity.cc', 'core/path_probe.cc', 'core/picture.cc', 'core/plane.cc', 'core/seal.cc',
+      'core/rate_control.cc', 'core/sender.cc', 'core/session.cc', 'core/session_path.cc', 'core/session_receive.cc', 'core/socket.cc', 'core/source.cc',
       'core/source_pattern.cc', 'core/source_x11.cc', 'core/x11.cc', 'core/x11_cursor.cc',
       'core/x11_keyboard.cc',
     ],
@@ -48,7 +48,7 @@
           'target_name': 'core_test',
           'type': 'executable',
           'sources': [
-            'core/core_test.cc', 'core/packets_test.cc', 'core/parsers_test.cc', 'core/pipeline_test.cc',
+            'core/control_test.cc', 'core/core_test.cc', 'core/packets_test.cc', 'core/parsers_test.cc', 'core/pipeline_test.cc',
             'core/timing_test.cc', 'core/vectors_test.cc', '<@(core)',
           ],
           'include_dirs': ['core'],

@@ -93,7 +93,7 @@ export interface SessionConfig {
   readonly maxDatagramBytes: number
   /** 1000..120000. */
   readonly idleTimeoutMs: number
-  /** Parity shards per hundred data shards, 0..100. */
+  /** Least parity shards per hundred data shards, 0..100; measured losses bring more. */
   readonly fecPercent: number
 }
 
@@ -129,7 +129,17 @@ export interface Sample {
   readonly payload_bytes: number
   readonly parity_packets: number
   readonly send_dropped: number
+  readonly keyframes: number
+  /** Frames that refer past what the client had lost. */
+  readonly recoveries: number
+  /** Video on the wire, parity with it, that the way to the client is thought to bear now; at most what was set. */
   readonly bitrate_kbps: number
+  /** Largest datagram that passes, as probes have found. */
+  readonly datagram_bytes: number
+  /** Video shards lost on the way, of a hundred, as parity takes them to be. */
+  readonly loss_percent: number
+  /** Parity shards per hundred data shards, lately. */
+  readonly parity_percent: number
   /** As reported by the client; absent before its first report. */
   readonly packets_lost?: number
   readonly fec_recovered?: number

@@ -83,7 +83,13 @@ export interface PipelineSample {
   readonly payload_bytes: number
   readonly parity_packets: number
   readonly send_dropped: number
+  readonly keyframes: number
+  /** Frames that refer past what the client had lost, instead of a keyframe. */
+  readonly recoveries: number
   readonly bitrate_kbps: number
+  readonly datagram_bytes: number
+  readonly loss_percent: number
+  readonly parity_percent: number
   readonly packets_lost?: number
   readonly fec_recovered?: number
   readonly frames_lost?: number

@@ -6,8 +6,8 @@ import type { NativePlane } from './native.ts'
 
 /** Length of the span that a sample is taken over. */
 const sampleEveryMs = 2000
-/** Parity to begin with, until losses are known. */
-const fecPercent = 20
+/** Least parity, so that a block has one shard of it on a clean line; the engine makes more as losses are measured. */
+const fecPercent = 2
 
 const add = (totals: PipelineTotals, sample: PipelineSample): PipelineTotals => ({
   frames_sent: totals.frames_sent + sample.frames_new + sample.frames_repeated,

@@ -41,6 +41,9 @@ class Encoder {
   /// Codes one frame, all of it handed to `sink` before this returns. The first one is always a keyframe.
   virtual Coded encode(Planes& planes, bool keyframe, SliceSink& sink) = 0;
   virtual void set_bitrate(int kbps) = 0;
+  /// The last `frames` frames never arrived whole: the next one refers only to older ones. False when none of
+  /// those is left, so that only a keyframe can go on.
+  virtual bool forget(uint32_t frames) = 0;
   /// At or below this quantizer coding the same picture again would show nobody anything.
   virtual int fine_quantizer() const = 0;
 };

@@ -5,6 +5,7 @@
 #include <x264.h>
 
 #include <algorithm>
+#include <deque>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -33,6 +34,10 @@ class X264Encoder final : public Encoder {
     param_.b_repeat_headers = 1;
     param_.b_annexb = 1;
     param_.i_log_level = X264_LOG_NONE;
+    // Old pictures are kept for a client that has lost newer ones; the search for motion still looks at one
+    // alone.
+    kept_ = std::clamp(config.hz * kKeptMs / 1000 + 1, 4, kMostKept);
+    param_.i_dpb_size = kept_;
     // What libyuv's ARGBToI420 makes of a desktop's pixels: sRGB, BT.601 matrix, limited range.
     param_.vui.b_fullrange = 0;
     param_.vui.i_colorprim = 1;
@@ -72,6 +77,9 @@ class X264Encoder final : public Encoder {
     picture_.img.plane[2] = planes.v();
     picture_.img.i_stride[0] = planes.y_stride();
     picture_.img.i_stride[1] = picture_.img.i_stride[2] = planes.uv_stride();
+    is_usable_.push_back(true);
+    if (keyframe) is_usable_.assign(1, true);
+    if (is_usable_.size() > static_cast<size_t>(kept_)) is_usable_.pop_front();
     x264_nal_t* nals = nullptr;
     int count = 0;
     x264_picture_t out;
@@ -84,9 +92,20 @@ class X264Encoder final : public Encoder {
     x264_encoder_reconfig(x264_, &param_);
   }
 
+  bool forget(uint32_t frames) override {
+    const size_t gone = std::min<size_t>(frames, is_usable_.size());
+    std::fill(is_usable_.end() - static_cast<ptrdiff_t>(gone), is_usable_.end(), false);
+    if (std::find(is_usable_.begin(), is_usable_.end(), true) == is_usable_.end()) return false;
+    return x264_encoder_invalidate_reference(x264_, pts_ - static_cast<int64_t>(gone)) >= 0;
+  }
+
   int fine_quantizer() const override { return 16; }
 
  private:
+  // A loss is told within a round trip, its detection and a frame.
+  static constexpr int kKeptMs = 160;
+  static constexpr int kMostKept = 16;
+
   struct HeldSlice {
     int first;
     int last;
@@ -146,6 +165,9 @@ class X264Encoder final : public Encoder {
   x264_picture_t picture_;
   int64_t pts_ = 0;
   int macroblocks_;
+  int kept_ = 0;
+  /// Of the pictures that are kept, oldest first: whether the client may have them.
+  std::deque<bool> is_usable_;
 
   std::mutex order_;
   SliceSink* sink_ = nullptr;

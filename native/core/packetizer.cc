@@ -7,12 +7,28 @@
 
 #include "clock.h"
 #include "datagram.h"
+#include "loss_control.h"
 
 namespace svc {
 
 Packetizer::Packetizer(const PacketizerConfig& config, const MediaKey& key, PacketRing& ring)
     : config_(config), cipher_(key, true), ring_(ring) {
   held_.reserve(1 << 20);
+  parity_of_k_.fill(-1);
+}
+
+void Packetizer::set_path(double loss, size_t max_datagram_bytes) {
+  config_.max_datagram_bytes = max_datagram_bytes;
+  if (loss == loss_) return;
+  loss_ = loss;
+  few_shards_ = static_cast<size_t>(shards_before_close(loss));
+  parity_of_k_.fill(-1);
+}
+
+int Packetizer::parity_of(int k) {
+  int8_t& m = parity_of_k_[static_cast<size_t>(k)];
+  if (m < 0) m = static_cast<int8_t>(parity_for(k, loss_, config_.fec_percent));
+  return m;
 }
 
 void Packetizer::begin(const FrameHead& head) {
@@ -24,7 +40,7 @@ void Packetizer::begin(const FrameHead& head) {
 
 bool Packetizer::add(View data, bool slice_ends, bool frame_ends) {
   held_.insert(held_.end(), data.data, data.data + data.bytes);
-  if (!frame_ends && (!slice_ends || held_.size() < kFewShards * shard_room())) return false;
+  if (!frame_ends && (!slice_ends || held_.size() < few_shards_ * shard_room())) return false;
   if (held_.empty()) return false;
   const size_t most = kMaxDataShards * shard_room();
   const size_t blocks = (held_.size() + most - 1) / most;
@@ -39,7 +55,7 @@ bool Packetizer::add(View data, bool slice_ends, bool frame_ends) {
 
 void Packetizer::emit(View part, bool last) {
   const int k = static_cast<int>((part.bytes + shard_room() - 1) / shard_room());
-  const int m = parity_shards(k, config_.fec_percent);
+  const int m = parity_of(k);
   const size_t shard = (part.bytes + static_cast<size_t>(k) - 1) / static_cast<size_t>(k);
   const auto total = static_cast<uint64_t>(k + m);
   // A block that is missing makes the whole frame undecodable, so what follows of it is not sent either.
@@ -90,6 +106,7 @@ void Packetizer::emit(View part, bool last) {
     }
   }
   ring_.commit(total);
+  overhead_ += (static_cast<double>(m) / k - overhead_) * std::min(1.0, k / 500.0);
   block_++;
 }
 

@@ -1,5 +1,6 @@
 // Cuts coded slices into blocks and shards, adds parity, seals: PROTOCOL.md, section 5.
 #pragma once
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -11,7 +12,7 @@
 
 namespace svc {
 
-enum FrameFlag : uint8_t { kKeyframe = 0x01, kLastBlock = 0x02, kRepeat = 0x04 };
+enum FrameFlag : uint8_t { kKeyframe = 0x01, kLastBlock = 0x02, kRepeat = 0x04, kRecovers = 0x08 };
 
 struct FrameHead {
   uint32_t frame;
@@ -24,6 +25,7 @@ struct PacketizerConfig {
   uint64_t session;
   uint8_t epoch;
   size_t max_datagram_bytes;
+  /// Least parity shards per hundred data shards; more come with the losses that `set_loss` tells.
   int fec_percent;
 };
 
@@ -35,6 +37,10 @@ class Packetizer {
   Packetizer(const PacketizerConfig& config, const MediaKey& key, PacketRing& ring);
 
   void begin(const FrameHead& head);
+  /// Share of shards that parity is to be made for, and the size of datagrams; between frames.
+  void set_path(double loss, size_t max_datagram_bytes);
+  /// Parity shards per hundred data shards, over the last second or so.
+  int overhead_percent() const { return static_cast<int>(overhead_ * 100 + 0.5); }
   /// Bytes of the frame in order. `slice_ends`: a block may end here. `frame_ends`: it must, and is the last.
   /// True when packets became ready to be sent.
   bool add(View data, bool slice_ends, bool frame_ends);
@@ -43,17 +49,21 @@ class Packetizer {
 
  private:
   void emit(View part, bool last);
+  int parity_of(int k);
   size_t shard_room() const {
     return config_.max_datagram_bytes - kHeaderBytes - kVideoHeaderBytes - kTagBytes;
   }
-
-  /// A slice smaller than this many shards waits for the next one: a parity shard of its own would double it.
-  static constexpr size_t kFewShards = 4;
 
   PacketizerConfig config_;
   Cipher cipher_;
   PacketRing& ring_;
   Parity parity_;
+  double loss_ = 0;
+  /// A slice smaller than this many shards waits for the next one: a parity shard of its own would double it.
+  size_t few_shards_ = 4;
+  /// By k; below 0 until asked for.
+  std::array<int8_t, kMaxDataShards + 1> parity_of_k_{};
+  double overhead_ = 0.2;
   FrameHead head_{};
   uint8_t block_ = 0;
   bool overflowed_ = false;

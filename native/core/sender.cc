@@ -57,7 +57,9 @@ void Sender::run() {
     }
     const int count = static_cast<int>(std::min<double>(static_cast<double>(waiting), allowance));
     peer_.read(to, to_version);
-    const int sent = socket_.send_packets(to, ring_, count);
+    size_t too_long = 0;
+    const int sent = socket_.send_packets(to, ring_, count, too_long);
+    if (too_long != 0) too_long_.store(too_long, std::memory_order_relaxed);
     allowance -= count;
     const int64_t done = now_us();
     uint64_t wire = 0;

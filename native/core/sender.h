@@ -30,6 +30,8 @@ class Sender {
   /// Sends nothing more and waits for the thread; may be called again.
   void stop();
   void notify() { signal_.notify(); }
+  /// Size of a datagram that did not pass since the last call, or 0.
+  size_t take_too_long() { return too_long_.exchange(0, std::memory_order_relaxed); }
   void set_bitrate(int kbps) { bitrate_kbps_.store(kbps, std::memory_order_relaxed); }
 
   SendCounters counters;
@@ -46,6 +48,7 @@ class Sender {
   Signal signal_;
   std::atomic<bool> stopping_{false};
   std::atomic<int> bitrate_kbps_{0};
+  std::atomic<size_t> too_long_{0};
   std::function<void()> on_first_;
   std::thread thread_;
 };

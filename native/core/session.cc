@@ -23,17 +23,19 @@ constexpr int64_t kRefineSpacingUs = 33'000;
 
 Session::Session(const SessionConfig& config)
     : config_(config),
-      packetizer_(
-          {config.id, static_cast<uint8_t>(config.epoch), config.max_datagram_bytes, config.fec_percent},
-          config.keys.video_out, ring_),
+      packetizer_({config.id, static_cast<uint8_t>(config.epoch), PathProbe::kLeastBytes, config.fec_percent},
+                  config.keys.video_out, ring_),
       sender_(config.plane->socket(), peer_, ring_),
       path_in_(config.keys.path_in, false),
       input_in_(config.keys.input_in, false),
+      probe_(config.max_datagram_bytes),
+      rate_(config.bitrate_kbps),
       path_out_(config.keys.path_out, true),
       input_(std::make_shared<InputClient>()) {
   OPENSSL_cleanse(&config_.keys, sizeof config_.keys);
-  encoder_ = open_encoder(
-      {config.codec, config.mode.width, config.mode.height, config.mode.hz, config.bitrate_kbps});
+  encoder_kbps_ = encoder_share(config.bitrate_kbps, packetizer_.overhead_percent());
+  encoder_ =
+      open_encoder({config.codec, config.mode.width, config.mode.height, config.mode.hz, encoder_kbps_});
   planes_ = std::make_unique<Planes>(config.mode.width, config.mode.height);
   bitrate_kbps_ = config.bitrate_kbps;
   bitrate_wanted_ = config.bitrate_kbps;
@@ -87,20 +89,10 @@ void Session::end(Ended why) {
   listener_.on_ended(why);
 }
 
-void Session::request_keyframe() {
-  keyframe_wanted_.store(true, std::memory_order_release);
-  signal_.notify();
-}
-
 void Session::set_grants(uint32_t grants) {
   if (ended_.load(std::memory_order_acquire)) return;
   input_->grants.store(grants, std::memory_order_release);
   if (config_.sink) config_.sink->notify();
-}
-
-void Session::set_bitrate(int kbps) {
-  bitrate_wanted_.store(kbps, std::memory_order_release);
-  signal_.notify();
 }
 
 void Session::resize(std::shared_ptr<Source> source, Mode mode, uint32_t generation) {
@@ -138,11 +130,7 @@ void Session::run() {
 
 int64_t Session::step() {
   if (resize_wanted_.exchange(false, std::memory_order_acq_rel)) apply_resize();
-  if (const int wanted = bitrate_wanted_.load(std::memory_order_acquire); wanted != bitrate_kbps_) {
-    bitrate_kbps_.store(wanted, std::memory_order_relaxed);
-    encoder_->set_bitrate(wanted);
-    sender_.set_bitrate(wanted);
-  }
+  apply_path();
   // What nobody can be sent is not worth capturing.
   if (!peer_.is_known()) return -1;
   if (!watching_) {
@@ -155,7 +143,6 @@ int64_t Session::step() {
   }
 
   int64_t now = now_us();
-  const bool may_key = now >= keyframe_allowed_us_;
   // Another session may make the source faster than this one is.
   const int64_t early_us = cap_.delay_us(now, config_.mode.hz);
   uint64_t missed = 0;
@@ -169,24 +156,32 @@ int64_t Session::step() {
     picture = Picture();
     convert_us_.add(now_us() - now);
     has_picture_ = true;
-    const bool key = may_key && keyframe_wanted_.exchange(false, std::memory_order_acq_rel);
-    encode(key, false, times, now);
+    pictured_us_ = now;
+    encode(next_entry(now), false, times, now);
     refines_left_ = kMostRefines;
     refine_at_us_ = now + std::max<int64_t>(kStillAfterUs, 2'500'000 / config_.mode.hz);
     return 0;
   }
-  if (has_picture_ && may_key && keyframe_wanted_.exchange(false, std::memory_order_acq_rel)) {
-    encode(true, true, {now, now, now}, now);
-    refines_left_ = kMostRefines;
-    refine_at_us_ = now + kRefineSpacingUs;
-    return 0;
+  // While the picture moves the next one is about to come; a still one must be coded once more.
+  const int64_t entry_at_us = pictured_us_ + 1'500'000 / config_.mode.hz;
+  if (has_picture_ && now >= entry_at_us) {
+    if (const Entry entry = next_entry(now); entry != Entry::kNone) {
+      encode(entry, true, {now, now, now}, now);
+      refines_left_ = kMostRefines;
+      refine_at_us_ = now + kRefineSpacingUs;
+      return 0;
+    }
   }
   int64_t idle_us = early_us > 0 ? early_us : -1;
   const auto wake_by = [&](int64_t at) { idle_us = idle_us < 0 ? at - now : std::min(idle_us, at - now); };
-  if (has_picture_ && keyframe_wanted_.load(std::memory_order_acquire)) wake_by(keyframe_allowed_us_);
+  const bool lacks = lost_from_.load(std::memory_order_acquire) >= 0;
+  if (has_picture_ && lacks) wake_by(entry_at_us);
+  if (has_picture_ && keyframe_wanted_.load(std::memory_order_acquire)) {
+    wake_by(std::max(keyframe_allowed_us_, entry_at_us));
+  }
   if (has_picture_ && refines_left_ > 0) {
     if (now >= refine_at_us_) {
-      encode(false, true, {now, now, now}, now);
+      encode(next_entry(now), true, {now, now, now}, now);
       refine_at_us_ = now + kRefineSpacingUs;
       return 0;
     }
@@ -195,12 +190,15 @@ int64_t Session::step() {
   return idle_us;
 }
 
-void Session::encode(bool keyframe, bool repeat, const Picture::Times& times, int64_t taken_us) {
+void Session::encode(Entry entry, bool repeat, const Picture::Times& times, int64_t taken_us) {
+  const bool keyframe = entry == Entry::kKeyframe;
+  const bool recovers = entry == Entry::kRecovers;
   if (!repeat) {
     queue_us_.add((times.begun_us - times.wanted_us) + (taken_us - times.done_us));
     capture_us_.add(times.done_us - times.begun_us);
   }
-  const uint8_t flags = static_cast<uint8_t>((keyframe ? kKeyframe : 0) | (repeat ? kRepeat : 0));
+  const uint8_t flags =
+      static_cast<uint8_t>((keyframe ? kKeyframe : 0) | (repeat ? kRepeat : 0) | (recovers ? kRecovers : 0));
   packetizer_.begin({frame_++, flags, static_cast<uint8_t>(config_.generation), times.begun_us});
   packetize_us_sum_ = 0;
   const int64_t begun = now_us();
@@ -218,6 +216,9 @@ void Session::encode(bool keyframe, bool repeat, const Picture::Times& times, in
     frames_dropped_.fetch_add(1, std::memory_order_relaxed);
     keyframe_wanted_.store(true, std::memory_order_release);
     keyframe_allowed_us_ = done + kKeyframeSpacingUs;
+  } else if (entry != Entry::kNone) {
+    recovery_.answered(frame_ - 1, done);
+    (keyframe ? keyframes_ : recoveries_).fetch_add(1, std::memory_order_relaxed);
   }
   (repeat ? frames_repeated_ : frames_new_).fetch_add(1, std::memory_order_relaxed);
   if (repeat) {
@@ -242,7 +243,7 @@ void Session::apply_resize() {
   try {
     // Opened first: when that fails, the session goes on as it was.
     auto encoder =
-        open_encoder({config_.codec, wish->mode.width, wish->mode.height, wish->mode.hz, bitrate_kbps_});
+        open_encoder({config_.codec, wish->mode.width, wish->mode.height, wish->mode.hz, encoder_kbps_});
     encoder_ = std::move(encoder);
     planes_ = std::make_unique<Planes>(wish->mode.width, wish->mode.height);
     if (watching_) config_.source->unwatch(watcher_);
@@ -276,6 +277,8 @@ Sample Session::sample() {
   now.parity = read(sender_.counters.parity_packets);
   now.send_dropped = read(sender_.counters.dropped);
   now.input_events = read(input_->applied);
+  now.keyframes = read(keyframes_);
+  now.recoveries = read(recoveries_);
   now.input_dropped = read(input_->refused) + read(input_dropped_);
   now.lost = read(lost_);
   now.recovered = read(recovered_);
@@ -300,7 +303,12 @@ Sample Session::sample() {
       .send_dropped = now.send_dropped - was.send_dropped,
       .input_events = now.input_events - was.input_events,
       .input_dropped = now.input_dropped - was.input_dropped,
+      .keyframes = now.keyframes - was.keyframes,
+      .recoveries = now.recoveries - was.recoveries,
       .bitrate_kbps = read(bitrate_wanted_),
+      .datagram_bytes = read(datagram_bytes_),
+      .loss = read(loss_measured_),
+      .parity_percent = read(parity_percent_),
       .has_feedback = has_feedback_.load(std::memory_order_acquire),
       .packets_lost = uint32_t{now.lost - was.lost},
       .fec_recovered = uint32_t{now.recovered - was.recovered},

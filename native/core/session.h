@@ -16,8 +16,12 @@
 #include "fault.h"
 #include "histogram.h"
 #include "input_sink.h"
+#include "loss_control.h"
 #include "packetizer.h"
+#include "path_probe.h"
 #include "plane.h"
+#include "rate_control.h"
+#include "recovery.h"
 #include "replay.h"
 #include "sender.h"
 #include "source.h"
@@ -51,14 +55,18 @@ struct SessionConfig {
   std::shared_ptr<InputSink> sink;
   Mode mode;
   std::string codec;
+  /// Most video on the wire, parity with it.
   int bitrate_kbps;
   /// Bits of wire-decisions "Grants".
   uint32_t grants;
   size_t max_datagram_bytes;
   int64_t idle_timeout_us;
-  /// Parity shards per hundred data shards.
+  /// Least parity shards per hundred data shards; losses bring more.
   int fec_percent;
 };
+
+/// What is left for the encoder of `kbps` on the wire when parity takes that much in addition.
+constexpr int encoder_share(int kbps, int parity_percent) { return kbps * 100 / (100 + parity_percent); }
 
 /// Deltas since the previous sample, but for what is said otherwise.
 struct Sample {
@@ -79,8 +87,16 @@ struct Sample {
   uint64_t send_dropped;
   uint64_t input_events;
   uint64_t input_dropped;
-  /// Now.
+  uint64_t keyframes;
+  /// Frames that refer past what the client had lost.
+  uint64_t recoveries;
+  /// Now: what the way to the client is thought to bear, and the datagrams that it takes.
   int bitrate_kbps;
+  size_t datagram_bytes;
+  /// Share of video shards that is lost on the way, as parity takes it to be; parity shards per hundred data
+  /// shards.
+  double loss;
+  int parity_percent;
   /// From the client's reports; not there before the first.
   bool has_feedback;
   uint64_t packets_lost;
@@ -109,6 +125,8 @@ class Session final : private Receiver, private SliceSink {
 
   // These never wait for an engine thread.
   void request_keyframe();
+  /// The client could not put frame `first_lost` together, so that nothing since is of use to it.
+  void recover_from(uint32_t first_lost);
   void set_grants(uint32_t grants);
   void set_bitrate(int kbps);
   Sample sample();
@@ -131,7 +149,11 @@ class Session final : private Receiver, private SliceSink {
   /// Does what is due; gives how long nothing will be due, in microseconds, below 0 for ever.
   int64_t step();
   void apply_resize();
-  void encode(bool keyframe, bool repeat, const Picture::Times& times, int64_t taken_us);
+  enum class Entry { kNone, kRecovers, kKeyframe };
+  /// How the client can go on with the next frame; asked right before that is coded.
+  Entry next_entry(int64_t now);
+  void encode(Entry entry, bool repeat, const Picture::Times& times, int64_t taken_us);
+  void apply_path();
   void coded(View bytes, bool slice_ends, bool frame_ends) override;
 
   // The plane's receive thread.
@@ -140,8 +162,12 @@ class Session final : private Receiver, private SliceSink {
   void tick(int64_t now) override;
   void on_path(View payload, size_t datagram_bytes, int64_t now);
   void on_input(View payload);
+  void on_feedback(View body, int64_t now);
+  void on_request(View body);
+  void probe(const Address& to, int64_t now);
 
-  void send_path(const Address& to, const uint8_t* payload, size_t bytes);
+  /// False when the system found the datagram too long for the way out.
+  bool send_path(const Address& to, const uint8_t* payload, size_t bytes);
   void end(Ended why);
 
   SessionConfig config_;
@@ -162,6 +188,8 @@ class Session final : private Receiver, private SliceSink {
 
   // Asked for from outside, done by the encode thread.
   std::atomic<bool> keyframe_wanted_{true};
+  /// Below 0: nothing is missed.
+  std::atomic<int64_t> lost_from_{-1};
   std::atomic<int> bitrate_wanted_{0};
   std::atomic<bool> resize_wanted_{false};
   std::mutex resize_lock_;
@@ -179,6 +207,9 @@ class Session final : private Receiver, private SliceSink {
   RateCap cap_;
   uint32_t frame_ = 0;
   int64_t keyframe_allowed_us_ = 0;
+  Recovery recovery_;
+  int64_t pictured_us_ = 0;
+  int encoder_kbps_ = 0;
   int64_t refine_at_us_ = -1;
   int refines_left_ = 0;
   int64_t packetize_us_sum_ = 0;
@@ -189,11 +220,13 @@ class Session final : private Receiver, private SliceSink {
   ReplayWindow path_window_;
   ReplayWindow input_window_;
   uint32_t input_next_ = 0;
-  uint32_t probe_id_ = 0;
-  /// 0 while no probe is on its way.
-  int64_t probe_sent_us_ = 0;
-  int64_t probed_us_ = 0;
+  PathProbe probe_;
+  LossEstimate estimate_;
+  LossReport reported_{};
   int64_t heard_us_ = 0;
+
+  std::mutex rate_lock_;
+  RateControl rate_;
 
   std::mutex path_lock_;
   Cipher path_out_;
@@ -210,18 +243,24 @@ class Session final : private Receiver, private SliceSink {
   std::atomic<uint64_t> frames_repeated_{0};
   std::atomic<uint64_t> frames_dropped_{0};
   std::atomic<uint64_t> input_dropped_{0};
+  std::atomic<uint64_t> keyframes_{0};
+  std::atomic<uint64_t> recoveries_{0};
   std::atomic<int> bitrate_kbps_{0};
   std::atomic<bool> has_feedback_{false};
   std::atomic<uint32_t> lost_{0};
   std::atomic<uint32_t> recovered_{0};
   std::atomic<uint32_t> frames_lost_{0};
   std::atomic<uint32_t> rtt_us_{0};
+  std::atomic<double> loss_measured_{0};
+  std::atomic<double> loss_to_mend_{LossEstimate().to_mend()};
+  std::atomic<size_t> datagram_bytes_{PathProbe::kLeastBytes};
+  std::atomic<int> parity_percent_{0};
 
   /// Totals at the previous sample; the sampling thread's own.
   struct Totals {
     int64_t at_us = 0;
     uint64_t frames_new = 0, frames_repeated = 0, frames_dropped = 0, packets = 0, wire = 0, payload = 0,
-             parity = 0, send_dropped = 0, input_events = 0, input_dropped = 0;
+             parity = 0, send_dropped = 0, input_events = 0, input_dropped = 0, keyframes = 0, recoveries = 0;
     uint32_t lost = 0, recovered = 0, frames_lost = 0;
   } sampled_;
 };

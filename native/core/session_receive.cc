@@ -7,11 +7,6 @@
 
 namespace svc {
 
-namespace {
-// The round trip is measured once in this time, by a probe of the host's own.
-constexpr int64_t kProbeSpacingUs = 500'000;
-}  // namespace
-
 bool Session::receive(const Header& header, uint8_t* datagram, size_t bytes, const Address& from,
                       int64_t now) {
   const bool is_path = header.stream == Stream::kPath;
@@ -39,6 +34,11 @@ bool Session::receive(const Header& header, uint8_t* datagram, size_t bytes, con
 
 void Session::tick(int64_t now) {
   if (now - heard_us_ > config_.idle_timeout_us) end(Ended::kPeerGone);
+  if (!peer_.is_known()) return;
+  Address to;
+  uint32_t version = 0;
+  peer_.read(to, version);
+  probe(to, now);
 }
 
 void Session::on_path(View payload, size_t datagram_bytes, int64_t now) {
@@ -65,10 +65,10 @@ void Session::on_path(View payload, size_t datagram_bytes, int64_t now) {
         recovered_.store(get32(body.data + 12), std::memory_order_relaxed);
         frames_lost_.store(get32(body.data + 16), std::memory_order_relaxed);
         has_feedback_.store(true, std::memory_order_release);
+        on_feedback(body, now);
         break;
       case PathType::kRequest:
-        // A keyframe also serves who asked for an intra refresh.
-        if (body.has(1) && (body.data[0] == 1 || body.data[0] == 2)) request_keyframe();
+        on_request(body);
         break;
       case PathType::kProbe:
         if (!body.has(4) || answered) break;
@@ -80,10 +80,10 @@ void Session::on_path(View payload, size_t datagram_bytes, int64_t now) {
         }
         break;
       case PathType::kProbeAck:
-        if (body.has(4) && probe_sent_us_ != 0 && get32(body.data) == probe_id_) {
-          rtt_us_.store(static_cast<uint32_t>(std::max<int64_t>(1, now - probe_sent_us_)),
-                        std::memory_order_relaxed);
-          probe_sent_us_ = 0;
+        if (!body.has(4)) break;
+        if (const int64_t rtt_us = probe_.acked(get32(body.data), now); rtt_us > 0) {
+          rtt_us_.store(static_cast<uint32_t>(rtt_us), std::memory_order_relaxed);
+          datagram_bytes_.store(probe_.bytes(), std::memory_order_relaxed);
         }
         break;
       case PathType::kBye:
@@ -100,13 +100,7 @@ void Session::on_path(View payload, size_t datagram_bytes, int64_t now) {
   peer_.read(to, version);
   if (to.remote_bytes == 0) return;
   if (answered) send_path(to, answer, writer.bytes());
-  if (answered && (probe_sent_us_ == 0 || now - probe_sent_us_ > 4 * kProbeSpacingUs) &&
-      now - probed_us_ >= kProbeSpacingUs) {
-    PathWriter probe(answer);
-    put32(probe.add(PathType::kProbe, 4), ++probe_id_);
-    probe_sent_us_ = probed_us_ = now_us();
-    send_path(to, answer, probe.bytes());
-  }
+  probe(to, now);
 }
 
 void Session::on_input(View payload) {
@@ -134,13 +128,13 @@ void Session::on_input(View payload) {
   send_path(to, answer, writer.bytes());
 }
 
-void Session::send_path(const Address& to, const uint8_t* payload, size_t bytes) {
-  uint8_t datagram[kHeaderBytes + PathWriter::kRoom + kTagBytes];
+bool Session::send_path(const Address& to, const uint8_t* payload, size_t bytes) {
+  uint8_t datagram[kMaxDatagramBytes];
   const std::lock_guard held(path_lock_);
   write_header(datagram, {Stream::kPath, static_cast<uint8_t>(config_.epoch), config_.id, path_counter_});
   std::copy_n(payload, bytes, datagram + kHeaderBytes);
-  if (!path_out_.seal(datagram, bytes, path_counter_++)) return;
-  config_.plane->socket().send(to, datagram, kHeaderBytes + bytes + kTagBytes);
+  if (!path_out_.seal(datagram, bytes, path_counter_++)) return true;
+  return config_.plane->socket().send(to, datagram, kHeaderBytes + bytes + kTagBytes) != Sent::kTooLong;
 }
 
 }  // namespace svc

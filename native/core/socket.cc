@@ -76,6 +76,11 @@ UdpSocket::UdpSocket(const std::string& address, uint16_t port) {
   } else {
     setsockopt(fd_, IPPROTO_IP, IP_PKTINFO, &on, sizeof on);
   }
+  // Never in fragments, and no cached notion of the path: the sessions probe for what passes.
+  const int probe4 = IP_PMTUDISC_PROBE;
+  const int probe6 = IPV6_PMTUDISC_PROBE;
+  setsockopt(fd_, IPPROTO_IP, IP_MTU_DISCOVER, &probe4, sizeof probe4);
+  if (ipv6_) setsockopt(fd_, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe6, sizeof probe6);
   enlarge(fd_, SO_RCVBUFFORCE, SO_RCVBUF);
   enlarge(fd_, SO_SNDBUFFORCE, SO_SNDBUF);
   if (bind(fd_, reinterpret_cast<sockaddr*>(&at), at_bytes) != 0) {
@@ -127,7 +132,7 @@ void read_local_address(msghdr& message, Address& into) {
   }
 }
 
-bool UdpSocket::send(const Address& to, const uint8_t* data, size_t bytes) {
+Sent UdpSocket::send(const Address& to, const uint8_t* data, size_t bytes) {
   Address copy = to;
   ControlRoom room;
   iovec piece{const_cast<uint8_t*>(data), bytes};
@@ -135,10 +140,11 @@ bool UdpSocket::send(const Address& to, const uint8_t* data, size_t bytes) {
   message.msg_iov = &piece;
   message.msg_iovlen = 1;
   address_message(message, room, copy, ipv6_, 0);
-  return sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+  if (sendmsg(fd_, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return Sent::kYes;
+  return errno == EMSGSIZE ? Sent::kTooLong : Sent::kNo;
 }
 
-int UdpSocket::send_packets(const Address& to, PacketRing& ring, int count) {
+int UdpSocket::send_packets(const Address& to, PacketRing& ring, int count, size_t& too_long) {
   constexpr int kMost = 64;
   Address copy = to;
   iovec pieces[kMost];
@@ -184,16 +190,20 @@ int UdpSocket::send_packets(const Address& to, PacketRing& ring, int count) {
       continue;
     }
     if ((errno == EIO || errno == EINVAL || errno == EMSGSIZE) && sizes[group] > 1) {
-      // No offload on this way out: from now on each packet is a message of its own.
-      can_segment_.store(false, std::memory_order_relaxed);
+      // No offload on this way out, unless it is only the size of the pieces that does not pass.
       int done = 0;
       for (int i = 0; i < group; i++) done += sizes[i];
       for (int i = done; i < total; i++) {
         const Packet& packet = ring.peek(static_cast<uint64_t>(i));
-        if (send(to, packet.data, packet.bytes)) sent++;
+        const Sent how = send(to, packet.data, packet.bytes);
+        if (how == Sent::kYes) sent++;
+        if (how == Sent::kTooLong) too_long = packet.bytes;
       }
+      // From now on each packet is a message of its own.
+      if (too_long == 0) can_segment_.store(false, std::memory_order_relaxed);
       return sent;
     }
+    if (errno == EMSGSIZE) too_long = messages[group].msg_hdr.msg_iov->iov_len;
     group++;
   }
   return sent;

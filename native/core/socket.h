@@ -11,6 +11,8 @@
 
 namespace svc {
 
+enum class Sent { kYes, kNo, kTooLong };
+
 class UdpSocket {
  public:
   /// Throws `Fault` with stage `socket`.
@@ -23,11 +25,12 @@ class UdpSocket {
   uint16_t port() const { return port_; }
   bool is_ipv6() const { return ipv6_; }
 
-  /// Sends one datagram now or not at all.
-  bool send(const Address& to, const uint8_t* data, size_t bytes);
+  /// Sends one datagram now or not at all; never in fragments.
+  Sent send(const Address& to, const uint8_t* data, size_t bytes);
   /// Sends the `count` next packets of the ring (64 at most) with as few calls as possible; gives how many
   /// went out.
-  int send_packets(const Address& to, PacketRing& ring, int count);
+  /// `too_long` becomes the size of one that the way out does not take, where there was one.
+  int send_packets(const Address& to, PacketRing& ring, int count, size_t& too_long);
 
  private:
   int fd_ = -1;
