@@ -68,7 +68,7 @@ export async function run(argv: readonly string[], around: Surroundings): Promis
 function exitCode(error: unknown): number {
   if (error instanceof UsageError || error instanceof CommanderError) return 2
   if (!(error instanceof ApiError)) return 1
-  return { refused: 1, unauthorized: 1, unreachable: 3, 'pin-mismatch': 4 }[error.code]
+  return error.code === 'pin-mismatch' ? 4 : error.code === 'unreachable' ? 3 : 1
 }
 
 /** Known before the flags are, because extensions in that folder declare some. */

@@ -2,20 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { chmod, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readLineValue } from 'svc-host/client'
 import { keepAside, readIfThere, writeDurably } from './documents.ts'
 
 const ENDPOINT = 'mgmt-endpoint'
 const TOKEN = 'mgmt-token'
-
-/** First value in `KEY=value` lines; blank lines and `#` comments are skipped, a bare value is taken as it is. */
-export function readLineValue(text: string): string | undefined {
-  const line = text
-    .split(/\r?\n/)
-    .map(each => each.trim())
-    .find(each => each !== '' && !each.startsWith('#'))
-  const value = line?.replace(/^[A-Za-z_]\w*=/, '').trim()
-  return value && /^[\x21-\x7e]+$/.test(value) ? value : undefined
-}
 
 /** A token that somebody chose must not be guessable, and must fit into a header. */
 const acceptable = (token: string): boolean => /^[\x21-\x7e]{16,256}$/.test(token)

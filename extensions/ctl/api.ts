@@ -87,8 +87,9 @@ function explain(error: unknown, complaint: string): Failure {
   if (error instanceof UsageError) return { name: 'usage', message: error.message, code: exitCode.usage }
   if (!(error instanceof ApiError))
     return { name: 'internal', message: message ?? String(error), code: exitCode.refused }
-  const codes = { refused: 1, unauthorized: 1, unreachable: 3, 'pin-mismatch': 4 }
-  return { name: error.code, message: sentence(error), code: codes[error.code] }
+  const { pinMismatch, unreachable, refused } = exitCode
+  const exits: Partial<Record<string, number>> = { unreachable, 'pin-mismatch': pinMismatch }
+  return { name: error.code, message: sentence(error), code: exits[error.code] ?? refused }
 }
 
 /** A route that is not there belongs to an extension that is not on. */

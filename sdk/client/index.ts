@@ -1,11 +1,24 @@
 // The API client: REST over HTTPS with the host's certificate pinned.
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { request } from 'node:https'
+import { type ConnectOptions, findAccess } from './access.ts'
+import {
+  type ApiMethod,
+  type ApiPath,
+  type CallAnswer,
+  type CallArguments,
+  checkAnswer,
+  fillPath,
+} from './call.ts'
 import { ApiError } from './errors.ts'
+import { type Followed, type FollowOptions, followEvents } from './follow.ts'
 import { type Pin, PinnedAgent } from './pin.ts'
 import { parseEventStream } from './sse.ts'
 
+export { type ConnectOptions, readLineValue } from './access.ts'
+export type { ApiMethod, ApiPath, CallAnswer, CallArguments, CallOptions } from './call.ts'
 export { ApiError, type ApiErrorCode } from './errors.ts'
+export type { EventEnvelope, Followed, FollowOptions, HostEvent } from './follow.ts'
 export type { Pin } from './pin.ts'
 export { parseEventStream, type ServerSentEvent } from './sse.ts'
 
@@ -13,7 +26,18 @@ export { parseEventStream, type ServerSentEvent } from './sse.ts'
 export interface ApiClient {
   readonly url: string
   /**
-   * Sends a request; `path` is relative to `/api/v1`. Resolves to the parsed JSON of a 2xx answer, to its text where
+   * Calls a route of this release: `call('DELETE', '/native/clients/{fingerprint}', { path: { fingerprint } })`. The
+   * answer is checked: one that this library does not know rejects with `version-skew`.
+   */
+  call<M extends ApiMethod, P extends ApiPath<M>>(
+    method: M,
+    path: P,
+    ...options: CallArguments<M, P>
+  ): Promise<CallAnswer<M, P>>
+  /** Follows events through lost connections until `signal` is aborted; from the live tail unless `since` says more. */
+  follow(options?: FollowOptions): AsyncIterable<Followed>
+  /**
+   * Sends any request, such as one of a plugin's route; `path` is relative to `/api/v1`. Resolves to the parsed JSON of a 2xx answer, to its text where
    * it is not JSON, to undefined without a body.
    */
   request<T = unknown>(
@@ -23,7 +47,7 @@ export interface ApiClient {
     options?: { signal?: AbortSignal },
   ): Promise<T>
   /**
-   * Follows `GET /events`; yields parsed frames with their event name until the stream ends. Ends by itself when
+   * Follows `GET /events` over one connection; yields parsed frames with their event name until the stream ends. Ends by itself when
    * `signal` is aborted; throws `ApiError` when the host refuses or the connection breaks.
    */
   events(options?: {
@@ -44,6 +68,11 @@ export type ApiOptions = Pin & {
 
 /** Largest answer that is read whole: 64 MiB. */
 const MAX_ANSWER = 64 * 1024 * 1024
+
+/** Opens the API of the host that options, environment and config folder name; see `ConnectOptions` for the order. */
+export async function connect(options: ConnectOptions = {}): Promise<ApiClient> {
+  return openApi(await findAccess(options))
+}
 
 /** Opens the API of one host. Connections are made when they are needed. */
 export function openApi(options: ApiOptions): ApiClient {
@@ -84,7 +113,10 @@ export function openApi(options: ApiOptions): ApiClient {
   }
 
   /** Reads an answer whole; the text of a refusal becomes the error's message. */
-  const read = async (response: IncomingMessage): Promise<unknown> => {
+  const read = async (
+    response: IncomingMessage,
+    signal?: AbortSignal,
+  ): Promise<{ status: number; value: unknown }> => {
     const chunks: Buffer[] = []
     let size = 0
     try {
@@ -94,26 +126,44 @@ export function openApi(options: ApiOptions): ApiClient {
         chunks.push(chunk)
       }
     } catch (error) {
-      throw broken(error)
+      throw signal?.aborted ? signal.reason : broken(error)
     }
     const text = Buffer.concat(chunks).toString('utf8')
     const isJson = response.headers['content-type']?.startsWith('application/json')
     const value = text === '' ? undefined : isJson ? parse(text) : text
     const status = response.statusCode!
-    if (status >= 200 && status < 300) return value
+    if (status >= 200 && status < 300) return { status, value }
     const error = (value as { error?: unknown } | undefined)?.error
     const message = typeof error === 'string' ? error : `the host answered ${status}`
     throw new ApiError(status === 401 ? 'unauthorized' : 'refused', message, { status })
   }
 
-  return {
+  const client: ApiClient = {
     url: origin,
+    call: async (method, path, ...[options]) => {
+      const {
+        path: parameters,
+        query,
+        body,
+        signal,
+      } = (options ?? {}) as {
+        path?: Record<string, unknown>
+        query?: Record<string, unknown>
+        body?: unknown
+        signal?: AbortSignal
+      }
+      const response = await send(method, fillPath(path, parameters, query), {}, body, signal)
+      const { status, value } = await read(response, signal)
+      checkAnswer(method, path, status, value)
+      return value as never
+    },
+    follow: options => followEvents(client.events, options),
     request: async <T>(
       method: string,
       path: string,
       body?: unknown,
       { signal }: { signal?: AbortSignal } = {},
-    ) => (await read(await send(method, path, {}, body, signal))) as T,
+    ) => (await read(await send(method, path, {}, body, signal), signal)).value as T,
     events: async function* ({ kinds, since, lastEventId, signal } = {}) {
       const query = new URLSearchParams()
       if (kinds !== undefined) query.set('kinds', kinds)
@@ -139,6 +189,7 @@ export function openApi(options: ApiOptions): ApiClient {
     },
     close: () => agent.destroy(),
   }
+  return client
 }
 
 /** JSON where it is some, the text itself otherwise. */

@@ -3,7 +3,7 @@ import { startBuiltIns } from './built-ins.ts'
 
 export const copyPath = 'sdk/openapi.json'
 
-interface Document {
+export interface Document {
   info: { version: string }
   [part: string]: unknown
 }

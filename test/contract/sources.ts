@@ -49,7 +49,8 @@ const own = new Map([
 function resolve(from: string, name: string): string {
   if (name.startsWith('.')) return normalize(join(dirname(from), name))
   if (!name.startsWith('svc-host/')) return name
-  if (name === 'svc-host/package.json') return 'package.json'
+  if (/^svc-host\/(package|openapi)\.json$/.test(name))
+    return name === 'svc-host/package.json' ? 'package.json' : 'sdk/openapi.json'
   const [first = '', extension] = name.slice('svc-host/'.length).split('/')
   return own.get(first) ?? (first === 'api' && extension ? `extensions/${extension}/api.ts` : name)
 }

@@ -3,9 +3,10 @@ import { X509Certificate } from 'node:crypto'
 import { chmodSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
+import { readLineValue } from 'svc-host/client'
 import { expect, test } from 'vitest'
 import { loadIdentity } from '../../kernel/identity.ts'
-import { loadAdminToken, readAccess, readLineValue, writeEndpoint } from '../../kernel/tokens.ts'
+import { loadAdminToken, readAccess, writeEndpoint } from '../../kernel/tokens.ts'
 import { temporaryFolder } from './front-under-test.ts'
 
 const modeOf = (...path: string[]): number => statSync(join(...path)).mode & 0o777
