@@ -30,12 +30,21 @@ export interface Scope {
   /** Observes an event kind. A throw is laid at this extension's door and stops nobody. */
   on<P extends object>(kind: EventKind<P>, listener: (event: P & EventRecord) => void | Promise<void>): void
   /** Taps a hook point; lower `order` runs earlier, default 0. */
-  tap<I, O>(point: HookPoint<I, O>, fn: (input: I) => O | undefined | void | Promise<O | undefined | void>, o?: { order?: number }): void
+  tap<I, O>(
+    point: HookPoint<I, O>,
+    // biome-ignore lint/suspicious/noConfusingVoidType: a tap that only looks returns nothing
+    fn: (input: I) => O | undefined | void | Promise<O | undefined | void>,
+    o?: { order?: number },
+  ): void
   /**
    * A change outside the process: `record` is on disk before `change` runs, and the extension's `undo.ts` takes it
    * back when the scope closes, `undo` is called, or at the next start after a crash.
    */
-  durable<T>(kind: string, record: object, change: () => T | Promise<T>): Promise<{ value: T; undo(): Promise<void> }>
+  durable<T>(
+    kind: string,
+    record: object,
+    change: () => T | Promise<T>,
+  ): Promise<{ value: T; undo(): Promise<void> }>
   /** Starts a process as a durable effect of the kernel's own kind. */
   process(label: string, spec: ProcessSpec): Promise<ManagedProcess>
   /** Makes an empty folder under the system's runtime folder, removed with all its content; returns its path. */
@@ -64,7 +73,10 @@ export interface Context<C = unknown> extends Scope {
   document<S extends z.ZodType>(name: string, schema: S): Promise<DocumentFile<z.output<S>>>
 }
 
-export interface Extension<S extends z.ZodType = z.ZodType, D extends Record<string, Token<unknown>> = {}> {
+export interface Extension<
+  S extends z.ZodType = z.ZodType,
+  D extends Record<string, Token<unknown>> = Record<never, never>,
+> {
   /** Schema of the config; default an empty object. Defaults live here only. */
   readonly config?: S
   /** Services that must be there; named with their ranges in the manifest. */
@@ -73,6 +85,9 @@ export interface Extension<S extends z.ZodType = z.ZodType, D extends Record<str
 }
 
 /** Default export of an extension's main module. */
-export const defineExtension = <S extends z.ZodType = z.ZodType<Record<string, never>>, D extends Record<string, Token<any>> = {}>(
+export const defineExtension = <
+  S extends z.ZodType = z.ZodType<Record<string, never>>,
+  D extends Record<string, Token<unknown>> = Record<never, never>,
+>(
   extension: Extension<S, D>,
 ): Extension<S, D> => extension

@@ -16,7 +16,11 @@ export type Lanes =
 /** Who is calling, as the kernel has established it. */
 export type Caller =
   | { readonly lane: 'open' | 'loopback' | 'admin'; readonly address: string }
-  | { readonly lane: 'plugin'; readonly address: string; /** null: the runner itself */ readonly id: string | null }
+  | {
+      readonly lane: 'plugin'
+      readonly address: string /** null: the runner itself */
+      readonly id: string | null
+    }
   | { readonly lane: 'device'; readonly address: string; readonly fingerprint: string }
 
 type Schema = z.ZodType
@@ -59,6 +63,7 @@ export interface Request<P, Q, B> {
 }
 
 /** A route as the kernel keeps it. */
+// biome-ignore lint/suspicious/noExplicitAny: routes of every shape lie in one list; `route` has typed each
 export interface Route<P = any, Q = any, B = any> {
   readonly method: 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE'
   /** Relative to `/api/v1`, parameters in braces: `/native/clients/{fingerprint}`. */
@@ -89,11 +94,16 @@ export interface Route<P = any, Q = any, B = any> {
   /** Refusals that the handler may throw as `HttpError`, with what each means. */
   readonly errors?: Readonly<Record<number, string>>
   /** Takes the connection over (kernel realm only); the lane has been checked. */
-  readonly upgrade?: (request: Request<P, Q, B> & { raw: IncomingMessage; socket: Duplex; head: Buffer }) => void
+  readonly upgrade?: (
+    request: Request<P, Q, B> & { raw: IncomingMessage; socket: Duplex; head: Buffer },
+  ) => void
   readonly handler?: (request: Request<P, Q, B>) => unknown
 }
 
-type Answer<R> = { [K in keyof R]: R[K] extends Schema ? z.input<R[K]> : undefined }[keyof R] | Reply | StreamReply
+type Answer<R> =
+  | { [K in keyof R]: R[K] extends Schema ? z.input<R[K]> : undefined }[keyof R]
+  | Reply
+  | StreamReply
 
 /** Declares a route. Leaving `lanes` out is an error in types, at load and in the contract test. */
 export const route = <

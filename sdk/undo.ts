@@ -9,4 +9,5 @@ export interface Undo<R> {
 }
 
 /** Default export of `undo.ts`: the kinds of durable effects of this extension. */
+// biome-ignore lint/suspicious/noExplicitAny: each kind has a record of its own
 export const defineUndo = <K extends Record<string, Undo<any>>>(kinds: K): K => kinds

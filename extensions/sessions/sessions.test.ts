@@ -186,6 +186,7 @@ test('status and summary show what is live', async () => {
     sessions: [row, { id: 2, time_to_first_frame_ms: null }],
   })
   expect((await host.inject('GET', '/local/summary')).json).toMatchObject({
+    audio_streaming: true,
     video_streaming: true,
     session: size,
     client_name: null,

@@ -69,6 +69,8 @@ export const addToSummary = (summary: LocalSummary, sessions: readonly Session[]
   return {
     ...summary,
     video_streaming: summary.video_streaming || isStreaming,
+    // By the specification, whether or not this client has asked for sound.
+    audio_streaming: summary.audio_streaming || isStreaming,
     ...(one ? { session: size(one.now) } : {}),
   }
 }

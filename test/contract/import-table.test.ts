@@ -19,8 +19,8 @@ const isNoble = (to: string): boolean => /^@noble\/(curves|hashes)(\/|$)/.test(t
 const packagesOfExtension: Record<string, string[]> = {
   'extensions/ctl': ['commander'],
   'extensions/discovery': ['commander'],
-  'extensions/native-plane': ['@noble/curves', '@noble/hashes'],
-  'extensions/pairing': ['@noble/curves', '@noble/hashes'],
+  'extensions/native-plane': ['@noble/curves'],
+  'extensions/pairing': ['@noble/curves'],
   'extensions/plugins': ['commander', 'semver'],
 }
 const kernelPackages =
