@@ -23,7 +23,7 @@ export async function findAccount(name = unprivilegedAccount): Promise<{ uid: nu
 }
 
 /** Made once for the machine or the user, and never one that somebody else has put there. */
-async function runtimeFolder(): Promise<string> {
+export async function runtimeFolder(): Promise<string> {
   const own = process.getuid?.() ?? 0
   const personal = process.env['XDG_RUNTIME_DIR']
   const base = isRoot()

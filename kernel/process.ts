@@ -7,9 +7,9 @@ import { readdir, readFile } from 'node:fs/promises'
 import { PassThrough, type Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Log, ManagedProcess, ProcessSpec } from 'svc-host/sdk'
+import { withoutRights } from './confine.ts'
 import { makeDurable } from './durable.ts'
 import { messageOf } from './errors.ts'
-import { findAccount, isRoot } from './folder.ts'
 import type { Journal } from './journal.ts'
 import type { Effects } from './scope.ts'
 
@@ -79,24 +79,6 @@ export async function undoProcess(kept: unknown): Promise<void> {
     while (Date.now() < until && (await Promise.all(members.map(isSame))).includes(true)) await delay(20)
   }
   throw new Error(`process ${record.pid ?? ''} "${record.label}" does not end, not even when killed`)
-}
-
-/** The command line that takes all rights away: another account where the host is root, bubblewrap otherwise. */
-export async function withoutRights(spec: ProcessSpec, configDir: string): Promise<[string, string[]]> {
-  const plain = [spec.command, ...(spec.args ?? [])]
-  if (isRoot()) {
-    const { uid, gid } = await findAccount()
-    const drop = `--reuid=${uid} --regid=${gid} --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all`
-    return ['/usr/bin/setpriv', [...drop.split(' '), '--', ...plain]]
-  }
-  const bubblewrap = ['/usr/bin/bwrap', '/usr/local/bin/bwrap'].find(path => existsSync(path))
-  if (!bubblewrap) {
-    throw new Error(
-      'bubblewrap is missing, and without it the config folder could be read; install it (apt install bubblewrap)',
-    )
-  }
-  const hide = ['--dev-bind', '/', '/', '--tmpfs', configDir, '--cap-drop', 'ALL']
-  return [bubblewrap, [...hide, '--', ...plain]]
 }
 
 /** Closes what this process was handed open beyond its standard streams, so that no child can ever have it. */

@@ -11,10 +11,12 @@ export interface ProcessSpec {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
   /**
-   * True: runs as the unprivileged session account where the host is root, in a bubblewrap that hides the config
-   * folder otherwise; never with new privileges. Rejects with a sentence where neither can be had.
+   * True: runs in a bubblewrap that hides the config folder and all processes outside, where the host is root as the
+   * session account besides; never with new privileges. Rejects with a sentence where neither can be had.
    */
   readonly unprivileged?: boolean
+  /** With `unprivileged`: of the folders of all hosts' scopes it sees these alone; default all of them. */
+  readonly folders?: readonly string[]
   /** What to do with output: lines to the log at debug level, or streams for the caller. Default `log`. */
   readonly output?: 'log' | 'pipe'
   /** Signal first, then a kill of the whole process group after this long; default 2000 ms. */

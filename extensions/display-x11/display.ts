@@ -72,10 +72,11 @@ async function open(
     writeFiles(folder, desktopFiles(folder, mode, terminal)),
   ])
 
+  const folders = [folder, home, runtime]
   const user = process.getuid?.() === 0 ? unprivilegedAccount : userInfo().username
   const session = { HOME: home, XDG_RUNTIME_DIR: runtime, USER: user, LOGNAME: user, SHELL: '/bin/bash' }
   const [width, height] = [Math.max(options.maxWidth, mode.width), Math.max(options.maxHeight, mode.height)]
-  const server = await startXServer(scope, { cookie, xauthority, env: session, width, height })
+  const server = await startXServer(scope, { cookie, xauthority, env: session, folders, width, height })
   const lost = server.exited.then(async ({ code, signal }) => {
     if (scope.signal.aborted) return
     log.warn(`${name}: its X server ended (${signal ?? code}); what ran on it is taken down`)
@@ -93,7 +94,7 @@ async function open(
   void paint(mode)
   startPrograms(
     scope,
-    { folder, home, terminal, env: { ...session, DISPLAY: server.display, XAUTHORITY: xauthority } },
+    { folder, home, folders, terminal, env: { ...session, DISPLAY: server.display, XAUTHORITY: xauthority } },
     (message, error) => log.warn(`${name}: ${message}`, error === undefined ? undefined : { err: error }),
     line => log.debug(line, { process: `${name} window manager` }),
   )

@@ -12,6 +12,8 @@ export interface Desktop {
   /** Of the desktop's files; the session can only read it. */
   readonly folder: string
   readonly home: string
+  /** All that the session sees of the host's folders: no other session's. */
+  readonly folders: readonly string[]
   /** Shell command; undefined: none. */
   readonly terminal: string | undefined
   /** Of every program of the session. */
@@ -31,7 +33,7 @@ export function startPrograms(
     XDG_DATA_DIRS: `${folder}/share:/usr/local/share:/usr/share`,
     XENVIRONMENT: `${folder}/terminal.resources`,
   }
-  const session = { env, cwd: home, unprivileged: true, graceMs: 1000 } as const
+  const session = { env, cwd: home, unprivileged: true, folders: desktop.folders, graceMs: 1000 } as const
   const managed = Promise.withResolvers<void>()
   const late = setTimeout(managed.resolve, managerLimitMs)
   scope.signal.addEventListener('abort', () => clearTimeout(late))

@@ -29,6 +29,8 @@ export interface XServerOptions {
   readonly cookie: Uint8Array
   readonly xauthority: string
   readonly env: Readonly<Record<string, string>>
+  /** All that it sees of the host's folders. */
+  readonly folders: readonly string[]
   /** The largest screen that it can have, pixels. */
   readonly width: number
   readonly height: number
@@ -86,7 +88,7 @@ async function removeDeadSocket(path: string): Promise<void> {
 
 export async function startXServer(scope: Scope, options: XServerOptions): Promise<XServer> {
   await makeSocketFolder()
-  const { width, height, xauthority, env, cookie } = options
+  const { width, height, xauthority, env, folders, cookie } = options
   let number: number | undefined
   await scope.effect('X socket', () => async () => {
     if (number !== undefined) await removeDeadSocket(`${socketFolder}/X${number}`)
@@ -101,6 +103,7 @@ export async function startXServer(scope: Scope, options: XServerOptions): Promi
     ],
     env,
     unprivileged: true,
+    folders,
     pipes: 1,
   })
   number = await readNumber(process)

@@ -1,6 +1,6 @@
 // Headless X displays for real: sizes, separation, the rights of what runs on them, and that nothing is left.
 import { execFile, execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { type DisplayLease, DisplayPool } from 'svc-host/api/displays'
@@ -198,6 +198,41 @@ test('what is typed arrives in the terminal, which can neither act as root nor r
   await until('the typed command to have run', () => existsSync(`${home}/finished`))
   expect(readFileSync(`${home}/seen`, 'utf8')).toBe('')
   expect(readFileSync(`${home}/refused`, 'utf8')).toMatch(/Permission denied|No such file/)
+})
+
+test('one session sees nothing of another: no home, no cookie, no process, no display', async () => {
+  const [mine, other] = await Promise.all([acquire(hd, 'ab'), acquire(hd, 'cd')])
+  const [picture, foreign] = [pictureOf(mine), pictureOf(other)]
+  const [pid, foreignShell] = [await shellOf(picture), await shellOf(foreign)]
+  await terminalIsFocused(picture)
+  const [home, foreignHome] = [environOf(pid)['HOME']!, environOf(foreignShell)['HOME']!]
+  // Which account runs it is not what keeps them apart: as root all sessions have the same.
+  expect(statSync(home).uid).toBe(statSync(foreignHome).uid)
+  writeFileSync(
+    `${home}/look`,
+    `ls ${foreignHome} && echo home
+cat ${foreign.xauthority} && echo cookie
+DISPLAY=${foreign.display} XAUTHORITY=${foreign.xauthority} xdpyinfo && echo opened
+DISPLAY=${foreign.display} xdpyinfo && echo opened
+cat /proc/*/environ | tr '\\0' '\\n' | grep ${foreignHome} && echo environment
+ls -d /proc/[0-9]*/root${foreignHome} && echo root
+DISPLAY=${picture.display} xdpyinfo > /dev/null && echo own display
+touch ${home}/own && echo own home
+`,
+  )
+  await onDisplay(
+    picture,
+    'xdotool',
+    'type',
+    '--delay',
+    '2',
+    'sh look > told 2> refused; echo done > finished',
+  )
+  await onDisplay(picture, 'xdotool', 'key', 'Return')
+  await until('the typed command to have run', () => existsSync(`${home}/finished`))
+  expect(readFileSync(`${home}/told`, 'utf8'), readFileSync(`${home}/refused`, 'utf8')).toBe(
+    'own display\nown home\n',
+  )
 })
 
 test('a released display leaves no process, no socket, no lock and no folder', async () => {

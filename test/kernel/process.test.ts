@@ -4,13 +4,14 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { type Context, defineExtension, type ManagedProcess, type ProcessSpec } from 'svc-host/sdk'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { withoutRights } from '../../kernel/confine.ts'
 import { undoFolder } from '../../kernel/folder.ts'
-import { undoProcess, withoutRights } from '../../kernel/process.ts'
+import { undoProcess } from '../../kernel/process.ts'
 import { carriers, markersIn } from './markers.ts'
 
 let host: TestHost
@@ -117,23 +118,36 @@ test.runIf(isRoot)(
       ['CapBnd:', '0000000000000000'],
       ['NoNewPrivs:', '1'],
     ])
-    expect(errors.match(/Permission denied/g)).toHaveLength(2)
+    expect(errors).toMatch(/Permission denied|No such file/)
+    expect(output).not.toContain('mgmt-token')
     const running = await shell('sleep 606', { unprivileged: true })
     await running.stop()
     expect(isThere(running.pid)).toBe(false)
   },
 )
 
-test('without rights and without root: bubblewrap hides the config folder, or a sentence', async () => {
-  if (isRoot) {
-    expect((await withoutRights({ command: 'x', args: ['y'] }, '/c'))[0]).toBe('/usr/bin/setpriv')
-    return
-  }
-  const made = await withoutRights({ command: 'x', args: ['y'] }, '/c').catch(
-    error => (error as Error).message,
-  )
+test('without rights neither the config folder nor folders of others nor processes outside are there', async () => {
+  const [own, other] = [await ctx.folder('own', { unprivileged: isRoot }), await ctx.folder('other')]
+  const script = 'ls "$CONFIG"; ls "$1/.."; echo x > "$1/mine"; kill -0 "$2" 2>&1; ls -d /proc/[0-9]*'
+  const child = await shell('', {
+    args: ['-c', script, '-', own, String(process.pid)],
+    unprivileged: true,
+    folders: [own],
+    env: { CONFIG: host.configDir },
+  })
+  const [output] = await Promise.all([text(child.stdout!), child.exited])
+  expect(output).toContain(basename(own))
+  expect(output).not.toContain(basename(other))
+  expect(output).not.toContain('mgmt-token')
+  expect(output).toMatch(/No such process/)
+  expect(output.match(/^\/proc\/\d+$/gm)!.length).toBeLessThan(8)
+  expect(readFileSync(join(own, 'mine'), 'utf8')).toBe('x\n')
+})
+
+test('the command line that takes rights away', async () => {
+  const made = await withoutRights({ command: 'x', args: ['y'] }, '/c').catch(e => (e as Error).message)
   if (typeof made === 'string') expect(made).toContain('bubblewrap is missing')
-  else expect(made[1].join(' ')).toBe('--dev-bind / / --tmpfs /c --cap-drop ALL -- x y')
+  else expect(made[1].join(' ')).toMatch(/--tmpfs \/c (--cap-drop ALL|-- .*setpriv --reuid=.*) -- x y$/)
 })
 
 test("a folder is empty, its owner's, and gone with all it holds; no other path is ever removed", async () => {

@@ -1,0 +1,27 @@
+// Takes rights away from a process: what it sees of this host and its processes, and whose account it has.
+import { execFile } from 'node:child_process'
+import type { ProcessSpec } from 'svc-host/sdk'
+import { findAccount, isRoot, runtimeFolder } from './folder.ts'
+
+const wrap = 'bwrap --dev-bind / / --unshare-pid --proc /proc'.split(' ')
+let canWrap: Promise<boolean> | undefined
+
+/** The command line that takes all rights away: a bubblewrap, and another account where the host is root. */
+export async function withoutRights(spec: ProcessSpec, configDir: string): Promise<[string, string[]]> {
+  canWrap ??= new Promise(done => execFile('/usr/bin/env', [...wrap, 'true'], error => done(!error)))
+  const plain = [spec.command, ...(spec.args ?? [])]
+  const hide = ['--tmpfs', configDir]
+  if (spec.folders) hide.push('--tmpfs', await runtimeFolder())
+  for (const path of spec.folders ?? []) hide.push('--bind', path, path)
+  const hidden = (await canWrap) && [...wrap, ...hide]
+  if (!isRoot()) {
+    if (hidden) return ['/usr/bin/env', [...hidden, '--cap-drop', 'ALL', '--', ...plain]]
+    const why = 'bubblewrap is missing or may not be used, and without it the config folder could be read'
+    throw new Error(`${why}; install it (apt install bubblewrap) and allow user namespaces`)
+  }
+  const { uid, gid } = await findAccount()
+  const drop = `--reuid=${uid} --regid=${gid} --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all`
+  const dropped = ['/usr/bin/setpriv', ...drop.split(' '), '--', ...plain]
+  // The account alone protects the host; what it cannot do is keep one session from another.
+  return hidden ? ['/usr/bin/env', [...hidden, '--', ...dropped]] : [dropped[0]!, dropped.slice(1)]
+}
