@@ -49,6 +49,7 @@ const small: Mode = { width: 1280, height: 720, hz: 60, bitrateKbps: 8000 }
 const large: Mode = { width: 1920, height: 1080, hz: 60, bitrateKbps: 16000 }
 
 const startedMs = Date.now()
+const loadBefore = loadavg()[0]!
 const say = (line: string) =>
   process.stderr.write(`  ${((Date.now() - startedMs) / 1000).toFixed(0).padStart(3)} s  ${line}\n`)
 const raw: Record<string, unknown> = {}
@@ -101,12 +102,12 @@ try {
   )
   await measured(
     'still',
-    () => benchStill(ours, player, large, Math.max(1, rounds - 1), seconds, say),
+    () => benchStill(ours, player, large, rounds, seconds, say),
     result => stillReport(large, result),
   )
   await measured(
     'storm',
-    () => benchStorm(ours, player, small, 2000),
+    () => benchStorm(ours, player, small, 2000, say),
     result => stormReport(small, result),
   )
 } finally {
@@ -120,10 +121,16 @@ const rows = targets.map(target => [
   `<= ${target.atMost.toFixed(2)}`,
   isMet(target) ? 'met' : 'MISSED',
 ])
+const machine = { cpu: cpus()[0]?.model, cores: cpus().length, loadBefore, loadAfter: loadavg()[0]! }
+// What others do on the machine cannot be taken out of the figures; it can be told.
+process.stdout.write(
+  `${machine.cpu}, ${machine.cores} cores; load ${loadBefore.toFixed(1)} before, ${machine.loadAfter.toFixed(1)} after` +
+    `${loadBefore > 0.5 ? ': others were at work, so take the times with care' : ''}\n\n`,
+)
 process.stdout.write(`${tables.join('\n\n')}\n\n${table([['Target', 'measured', 'at most', ''], ...rows])}\n`)
 for (const failure of failures) process.stderr.write(`bench: could not measure ${failure}\n`)
+if (failures.length) process.stderr.write(`the host's last words:\n${host.output().slice(-3000)}\n`)
 if (values.json) {
-  const machine = { cpu: cpus()[0]?.model, cores: cpus().length, load: loadavg() }
   const held = targets.map(target => ({ ...target, isMet: isMet(target) }))
   writeFileSync(values.json, `${JSON.stringify({ machine, targets: held, raw, failures }, null, 2)}\n`)
 }

@@ -38,7 +38,7 @@ export async function benchStill(
       } finally {
         await stage.close()
       }
-      say(`still round ${round + 1}: ${figure.name} ${figure.percentOfCore.at(-1)!.toFixed(2)} % of a core`)
+      say(`still round ${round + 1}: ${figure.name} ${figure.percentOfCore.at(-1)!.toFixed(3)} % of a core`)
     }
   }
   return figures
@@ -53,7 +53,7 @@ export function stillReport(
   const rows = [['Still screen', 'mode', '% of a core', 'ours over it']]
   for (const { name, percentOfCore } of figures) {
     const percent = median(percentOfCore)
-    rows.push([name, modeName(mode), percent.toFixed(2), (ours / percent).toFixed(3)])
+    rows.push([name, modeName(mode), percent.toFixed(3), (ours / percent).toFixed(3)])
     if (name === 'ffmpeg' || name === 'gstreamer') {
       targets.push({ what: `still screen CPU over ${name}'s`, measured: ours / percent, atMost: 0.05 })
     }

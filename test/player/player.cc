@@ -1,11 +1,12 @@
 // Shows moving pictures on an X display at an exact rate: the subject of the end-to-end tests and the benchmarks.
 //
-// player [--hz N] [--seconds N] [--distinct N] [--card] [--print] [--flips N [--corner] [--seed N]]
+// player [--hz N] [--seconds N] [--distinct N] [--card] [--print] [--times] [--flips N [--corner] [--seed N]]
 //   --hz        pictures a second, default 60
 //   --seconds   how long, default 0: until it is ended
 //   --distinct  pictures rendered in advance and shown in turn, default 60
 //   --card      one still test card instead
 //   --print     a line for each thousandth picture shown
+//   --times     a line `shown <number> <nanoseconds of CLOCK_MONOTONIC>` for every picture that moves
 //   --flips     so many sudden changes of the whole of a still screen, 140 to 260 ms apart at a random phase
 //   --corner    ... of its lower right corner alone, while everything else moves
 //   --seed      of the phases, default 1
@@ -146,7 +147,7 @@ int main(int argc, char** argv) {
   double hz = 60, seconds = 0;
   int distinct = 60, flips = 0;
   uint32_t seed = 1;
-  bool card = false, print = false, corner = false;
+  bool card = false, print = false, times = false, corner = false;
   for (int i = 1; i < argc; i++) {
     const auto next = [&] { return i + 1 < argc ? atof(argv[++i]) : 0; };
     if (!strcmp(argv[i], "--hz")) hz = next();
@@ -154,6 +155,7 @@ int main(int argc, char** argv) {
     else if (!strcmp(argv[i], "--distinct")) distinct = static_cast<int>(next());
     else if (!strcmp(argv[i], "--card")) card = true;
     else if (!strcmp(argv[i], "--print")) print = true;
+    else if (!strcmp(argv[i], "--times")) times = true;
     else if (!strcmp(argv[i], "--flips")) flips = static_cast<int>(next());
     else if (!strcmp(argv[i], "--corner")) corner = true;
     else if (!strcmp(argv[i], "--seed")) seed = static_cast<uint32_t>(next());
@@ -232,6 +234,10 @@ int main(int argc, char** argv) {
     }
     bool shown = true;
     if (moves || n == 0) shown = show(i, 0, 0, w, h);
+    if (times && moves) {
+      printf("shown %llu %llu\n", static_cast<unsigned long long>(n), static_cast<unsigned long long>(nowNs()));
+      fflush(stdout);
+    }
     if (print && n % 1000 == 0) printf("shown %llu\n", static_cast<unsigned long long>(n)), fflush(stdout);
     n++;
     const uint64_t next = t0 + static_cast<uint64_t>(n * interval);
