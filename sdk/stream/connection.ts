@@ -48,6 +48,8 @@ export interface StartOptions extends SessionListener {
   readonly bitrateKbps?: number
   /** 1200..1452; the host's choice when left out. */
   readonly maxDatagramBytes?: number
+  /** Where the host's media port is reached, when a port forwarding gives it another number than the host tells. */
+  readonly mediaPort?: number
   /** A library id to launch. */
   readonly launch?: string
   /** `started.session` of a session that was lost: goes on with it instead of a new one. */
@@ -228,7 +230,11 @@ export const connect = async (options: ConnectOptions): Promise<Connection> => {
             isWaiting = true
             wish.onWait?.(message.for)
           }
-          if (message.type === 'started') return openSession(control, message.started, wish, abort)
+          if (message.type === 'started') {
+            const { started } = message
+            const reached = wish.mediaPort === undefined ? started : { ...started, port: wish.mediaPort }
+            return openSession(control, reached, wish, abort)
+          }
         }
       }),
   }

@@ -14,6 +14,8 @@ export interface VideoFrame {
   readonly data: Buffer
   /** Can be decoded without earlier frames. */
   readonly isKeyframe: boolean
+  /** Frames before it are missing, and it refers to none of them: only to such as were given out. */
+  readonly isRecovery: boolean
   /** Its picture's content repeats the frame before. */
   readonly isRepeat: boolean
   /** Low 8 bits of the mode's generation; a new mode has a new one. */
@@ -28,6 +30,8 @@ export interface AssemblerCounts {
   /** Frames given out. */
   frames: number
   keyframes: number
+  /** Frames that went on after a loss without a keyframe. */
+  recoveries: number
   repeats: number
   /** Data shards that were rebuilt from parity. */
   recovered: number
@@ -41,6 +45,11 @@ export interface AssemblerCounts {
   newestWhole: number
 }
 
+/** The decoder has all frames before `firstLost`, or, without one, nothing that could be built upon. */
+export interface Lacking {
+  readonly firstLost: number | undefined
+}
+
 export interface FrameAssembler {
   /** Takes an opened payload that arrived at `nowUs`; never throws. Gives the frames that are now due, in order. */
   push(payload: Buffer, nowUs: number): VideoFrame[]
@@ -50,8 +59,15 @@ export interface FrameAssembler {
   readonly deadlineUs: number | undefined
   /** The caller has thrown frames away: gives none out before the next keyframe. */
   skipToKeyframe(): void
-  /** Nothing can be given out before a keyframe comes: the client asks for one. */
+  /** Nothing can be given out before a keyframe comes, or a frame that refers past the loss. */
   readonly needsKeyframe: boolean
+  /**
+   * How long a block of a later frame may be complete before the host is asked to go on without an incomplete frame,
+   * microseconds: longer than the path reorders. At most `lossDelayUs`, which it is at first.
+   */
+  patienceUs: number
+  /** What the host should be asked for now; undefined while nothing is amiss. */
+  lacking(nowUs: number): Lacking | undefined
   readonly counts: Readonly<AssemblerCounts>
   /** Bytes of shards held for frames that are not out yet. */
   readonly heldBytes: number
@@ -66,6 +82,7 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
   const counts: AssemblerCounts = {
     frames: 0,
     keyframes: 0,
+    recoveries: 0,
     repeats: 0,
     recovered: 0,
     lostFrames: 0,
@@ -75,6 +92,11 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
   }
   let next = 0
   let needsKeyframe = true
+  /** First frame that the decoder lacks, while it has all before that one. */
+  let firstLost: number | undefined
+  let patienceUs = lossDelayUs
+  /** The frame at the front when patience last ran out: from then on only `lossDelayUs` is waited for. */
+  let sincePatience = -1
   let heldBytes = 0
 
   const forget = (number: number) => {
@@ -82,24 +104,40 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
     pending.delete(number)
   }
 
+  const miss = (number: number) => {
+    if (!needsKeyframe) firstLost = number
+    needsKeyframe = true
+  }
+
+  /** Whether the decoder can go on with this frame although earlier ones are missing. */
+  const isEntry = (frame: PendingFrame): boolean =>
+    isWhole(frame) &&
+    ((frame.flags & videoFlags.keyframe) !== 0 ||
+      ((frame.flags & videoFlags.recovers) !== 0 && (firstLost !== undefined || !needsKeyframe)))
+
   const giveUp = () => {
     forget(next)
     next++
     counts.lostFrames++
-    needsKeyframe = true
+    miss(next - 1)
   }
 
-  /** Gives out or drops every whole frame at the front; then leaps to a whole keyframe if only that can go on. */
-  const drain = (out: VideoFrame[]) => {
+  /**
+   * Gives out or drops every whole frame at the front; then leaps to one that the decoder can go on with if only that
+   * will do, or if the frame at the front `isOverdue`.
+   */
+  const drain = (out: VideoFrame[], isOverdue = false) => {
+    let mayLeap = isOverdue
     for (;;) {
       const front = pending.get(next)
       if (front && isWhole(front)) {
-        if (needsKeyframe && !(front.flags & videoFlags.keyframe)) counts.droppedFrames++
+        if (needsKeyframe && !isEntry(front)) counts.droppedFrames++
         else {
           const frame = {
             frame: next,
             data: dataOf(front),
             isKeyframe: (front.flags & videoFlags.keyframe) !== 0,
+            isRecovery: needsKeyframe && (front.flags & videoFlags.keyframe) === 0,
             isRepeat: (front.flags & videoFlags.repeat) !== 0,
             generation: front.generation,
             captureUs: front.captureUs,
@@ -107,18 +145,21 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
           }
           out.push(frame)
           needsKeyframe = false
+          firstLost = undefined
           counts.frames++
           if (frame.isKeyframe) counts.keyframes++
+          if (frame.isRecovery) counts.recoveries++
           if (frame.isRepeat) counts.repeats++
         }
         forget(next)
         next++
         continue
       }
-      if (!needsKeyframe) return
-      const keyframe = [...pending].find(([, frame]) => isWhole(frame) && frame.flags & videoFlags.keyframe)
-      if (!keyframe) return
-      while (next < keyframe[0]) {
+      if (!needsKeyframe && !mayLeap) return
+      mayLeap = false
+      const entry = [...pending].find(([, frame]) => isEntry(frame))
+      if (!entry) return
+      while (next < entry[0]) {
         const skipped = pending.get(next)
         if (skipped && isWhole(skipped)) {
           counts.droppedFrames++
@@ -142,9 +183,13 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
     const out: VideoFrame[] = []
     for (;;) {
       const oldest = oldestBlockUs()
-      if (oldest === undefined || nowUs - oldest < lossDelayUs) return out
-      giveUp()
-      drain(out)
+      if (oldest === undefined || nowUs - oldest < patienceUs) return out
+      const before = next
+      if (nowUs - oldest >= lossDelayUs) {
+        giveUp()
+        drain(out)
+      } else drain(out, true)
+      if (next === before) return out
     }
   }
 
@@ -157,8 +202,8 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
     }
     if (next < first) {
       counts.lostFrames += first - next
+      miss(next)
       next = first
-      needsKeyframe = true
     }
   }
 
@@ -171,12 +216,30 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
     },
     get deadlineUs() {
       const oldest = oldestBlockUs()
-      return oldest === undefined ? undefined : oldest + lossDelayUs
+      if (oldest === undefined) return undefined
+      return oldest + (sincePatience === next ? lossDelayUs : patienceUs)
+    },
+    get patienceUs() {
+      return patienceUs
+    },
+    set patienceUs(us: number) {
+      patienceUs = Math.min(lossDelayUs, Math.max(0, us))
+    },
+    lacking: nowUs => {
+      if (needsKeyframe) {
+        const isBegun = counts.frames + counts.lostFrames + counts.droppedFrames > 0
+        return isBegun ? { firstLost } : undefined
+      }
+      const oldest = oldestBlockUs()
+      if (oldest === undefined || nowUs - oldest < patienceUs) return undefined
+      sincePatience = next
+      return { firstLost: next }
     },
     counts,
     tick,
     skipToKeyframe: () => {
       needsKeyframe = true
+      firstLost = undefined
     },
     push: (payload, nowUs) => {
       const out = tick(nowUs)

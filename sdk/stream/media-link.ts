@@ -6,6 +6,7 @@ import { createOpener, createSealer, datagramOverhead, parseHeader } from './dat
 import { StreamError } from './error.ts'
 import { type Direction, directions, type Exporter, keyContext, mediaKey, streams } from './media-keys.ts'
 import { encodePath, type PathMessage, parsePath } from './path-message.ts'
+import { createReordering, type Reordering } from './reordering.ts'
 
 /** Ping period before the first authentic datagram, milliseconds. */
 const knockMs = 20
@@ -34,6 +35,8 @@ export interface MediaLink {
   /** Video datagrams sent by the host and not seen here, from the gaps in their counters. */
   readonly lostVideo: number
   readonly clock: ClockSync
+  /** Of video datagrams. */
+  readonly reordering: Pick<Reordering, 'lateUs'>
   /** When the last authentic datagram arrived, microseconds; the link's opening before the first. */
   readonly lastArrivalUs: number
   /** Says `bye` when asked to, and closes the socket once it has left. */
@@ -83,6 +86,7 @@ export const openMediaLink = async (options: LinkOptions): Promise<MediaLink> =>
   const sealInput = createSealer(of(directions.toHost, streams.input))
   const counts: LinkCounts = { bytes: 0, video: 0, audio: 0, reordered: 0, duplicates: 0, rejected: 0 }
   const clock = createClockSync()
+  const reordering = createReordering()
   let lastArrivalUs = nowUs()
   let hasArrived = false
   let isClosed = false
@@ -143,6 +147,7 @@ export const openMediaLink = async (options: LinkOptions): Promise<MediaLink> =>
     }
     if (stream === streams.video) {
       counts.video++
+      reordering.sample(opened.counter, arrivalUs, opened.isNewest)
       options.onVideo(opened.payload, arrivalUs)
     } else if (stream === streams.audio) {
       counts.audio++
@@ -157,6 +162,7 @@ export const openMediaLink = async (options: LinkOptions): Promise<MediaLink> =>
     maxPayloadBytes: options.maxDatagramBytes - datagramOverhead,
     counts,
     clock,
+    reordering,
     get lostVideo() {
       return Math.max(0, Number(video.newest) + 1 - counts.video)
     },

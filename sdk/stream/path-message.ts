@@ -13,7 +13,13 @@ export type PathMessage =
       readonly hostSendUs: bigint
     }
   | ({ readonly type: 'feedback' } & Feedback)
-  | { readonly type: 'request'; readonly kind: number; readonly newestFrame: number }
+  | {
+      readonly type: 'request'
+      readonly kind: number
+      readonly newestFrame: number
+      /** With `refresh`: the first frame that the decoder lacks; it has all before that one. */
+      readonly firstLost?: number
+    }
   | { readonly type: 'input-ack'; readonly next: number }
   | { readonly type: 'probe'; readonly id: number; readonly padding: number }
   | { readonly type: 'probe-ack'; readonly id: number; readonly length: number }
@@ -60,9 +66,10 @@ const bodyOf = (message: PathMessage): [type: number, body: Buffer] => {
       return [3, body]
     }
     case 'request': {
-      const body = Buffer.alloc(5)
+      const body = Buffer.alloc(message.firstLost === undefined ? 5 : 9)
       body.writeUInt8(message.kind, 0)
       body.writeUInt32BE(message.newestFrame, 1)
+      if (message.firstLost !== undefined) body.writeUInt32BE(message.firstLost, 5)
       return [4, body]
     }
     case 'input-ack': {
@@ -123,7 +130,12 @@ const decode = (type: number, body: Buffer): PathMessage | undefined => {
         delayVariationUs: body.readInt32BE(24),
       }
     case 4:
-      return { type: 'request', kind: body[0]!, newestFrame: u32(1) }
+      return {
+        type: 'request',
+        kind: body[0]!,
+        newestFrame: u32(1),
+        ...(body.length >= 9 && { firstLost: u32(5) }),
+      }
     case 5:
       return { type: 'input-ack', next: u32(0) }
     case 6:

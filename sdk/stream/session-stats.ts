@@ -10,6 +10,10 @@ export interface SessionStats {
   /** Frames given out in order. */
   readonly frames: number
   readonly keyframes: number
+  /** Frames that went on after a loss without a keyframe. */
+  readonly recoveries: number
+  /** How often the host was asked to mend a loss. */
+  readonly requests: number
   /** Frames whose picture repeats the one before. */
   readonly repeats: number
   /** Video datagrams that never came. */
@@ -51,6 +55,7 @@ export interface Measured {
     readonly firstFrameUs: number | undefined
     readonly maxGapUs: number
     readonly overflowed: number
+    readonly requests: number
   }
 }
 
@@ -65,6 +70,8 @@ export const sessionStats = ({
   codec: started.codec,
   frames: assembler.counts.frames,
   keyframes: assembler.counts.keyframes,
+  recoveries: assembler.counts.recoveries,
+  requests: progress.requests,
   repeats: assembler.counts.repeats,
   lostPackets: link.lostVideo,
   recoveredPackets: assembler.counts.recovered,

@@ -16,8 +16,12 @@ import { sessionStats } from './session-stats.ts'
 
 /** Feedback period while video arrives, milliseconds (section 7). */
 const feedbackMs = 100
-/** A keyframe that was asked for and has not come is asked for again after this, milliseconds. */
-const requestAgainMs = 200
+/** What was asked for and has not come is asked for again after a round trip and this: a frame's own time, microseconds. */
+const requestSlackUs = 40_000
+/** Round trip to reckon with before the first was measured, microseconds. */
+const unknownRttUs = 100_000
+/** How long a datagram may be late beyond the latest of late, microseconds. */
+const patienceUs = 4_000
 
 /** Begins to stream over an admitted connection; the caller has received `started`. */
 export const openSession = async (
@@ -38,6 +42,7 @@ export const openSession = async (
     lastFrameUs: 0,
     maxGapUs: 0,
     overflowed: 0,
+    requests: 0,
   }
   const inputWaiters = new Set<() => void>()
   const resizeWaiters: { resolve: (mode: Mode) => void; reject: (error: StreamError) => void }[] = []
@@ -47,14 +52,25 @@ export const openSession = async (
     resolveEnded = resolve
   })
   let lossTimer: NodeJS.Timeout | undefined
-  let requestedUs = 0
+  let requested = { atUs: 0, from: -1 }
   let fedBackVideo = 0
   let reportedLost = 0
 
-  const requestKeyframe = () => {
-    requestedUs = nowUs()
-    const newestFrame = Math.max(0, assembler.counts.newestWhole)
-    link.sendPath({ type: 'request', kind: requestKinds.keyframe, newestFrame })
+  const newestFrame = () => Math.max(0, assembler.counts.newestWhole)
+  const requestKeyframe = () =>
+    link.sendPath({ type: 'request', kind: requestKinds.keyframe, newestFrame: newestFrame() })
+
+  /** Asks for what the decoder lacks: at once when that is new, and again when no answer can be on its way any more. */
+  const ask = (now: number) => {
+    const lacking = assembler.lacking(now)
+    if (!lacking) return
+    const { firstLost } = lacking
+    const againUs = (link.clock.rttUs ?? unknownRttUs) + requestSlackUs
+    if (requested.from === (firstLost ?? -1) && now - requested.atUs < againUs) return
+    requested = { atUs: now, from: firstLost ?? -1 }
+    progress.requests++
+    if (firstLost === undefined) requestKeyframe()
+    else link.sendPath({ type: 'request', kind: requestKinds.refresh, newestFrame: newestFrame(), firstLost })
   }
 
   const give = (due: readonly VideoFrame[]) => {
@@ -74,10 +90,9 @@ export const openSession = async (
   const settle = () => {
     clearTimeout(lossTimer)
     const now = nowUs()
+    assembler.patienceUs = 2 * link.reordering.lateUs(now) + patienceUs
     give(assembler.tick(now))
-    const { lostFrames, droppedFrames } = assembler.counts
-    const isBroken = assembler.needsKeyframe && lostFrames + droppedFrames + progress.overflowed > 0
-    if (isBroken && now - requestedUs >= requestAgainMs * 1000) requestKeyframe()
+    ask(now)
     const dueUs = assembler.deadlineUs
     if (dueUs !== undefined && !end)
       lossTimer = setTimeout(settle, Math.max(1, Math.ceil((dueUs - now) / 1000)))
@@ -152,7 +167,7 @@ export const openSession = async (
     reportedLost = Math.max(reportedLost, link.lostVideo)
     link.sendPath({
       type: 'feedback',
-      newestFrame: Math.max(0, assembler.counts.newestWhole),
+      newestFrame: newestFrame(),
       received: link.counts.video,
       lost: reportedLost,
       recovered: assembler.counts.recovered,

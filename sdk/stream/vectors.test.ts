@@ -104,7 +104,7 @@ describe('video blocks', () => {
         captureUs: Number(h.capture_us),
       })
       expect(hex(read!.shard)).toBe(h.shard)
-      const flags = [videoFlags.keyframe, videoFlags.lastBlock, videoFlags.repeat, videoFlags.refreshEnds]
+      const flags = [videoFlags.keyframe, videoFlags.lastBlock, videoFlags.repeat, videoFlags.recovers]
       expect(flags.map(flag => (read!.flags & flag) !== 0)).toEqual([
         h.keyframe,
         h.last_block,

@@ -4,7 +4,7 @@ export const videoHeaderBytes = 24
 /** Most data shards, and most parity shards, of one block. */
 export const maxShards = 50
 
-export const videoFlags = { keyframe: 0x01, lastBlock: 0x02, repeat: 0x04, refreshEnds: 0x08 } as const
+export const videoFlags = { keyframe: 0x01, lastBlock: 0x02, repeat: 0x04, recovers: 0x08 } as const
 
 export interface VideoPayload {
   readonly frame: number
