@@ -14,10 +14,15 @@ export default defineCommand({
         writeErr: text => context.err.write(text),
       })
       .action(async ({ live }: { live?: boolean }) => {
-        const document = live
-          ? await (await context.connect()).request<object>('GET', '/openapi.json', undefined, context)
+        const { openapi, info, paths, ...rest } = live
+          ? await (await context.connect()).request<typeof released>(
+              'GET',
+              '/openapi.json',
+              undefined,
+              context,
+            )
           : { ...released, info: { ...released.info, version: context.version } }
-        context.out.write(`${JSON.stringify(document, null, 2)}\n`)
+        context.out.write(`${JSON.stringify({ openapi, info, paths, ...rest }, null, 2)}\n`)
       })
     try {
       await program.parseAsync(context.argv, { from: 'user' })

@@ -4,7 +4,7 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 import { ristretto255, ristretto255_hasher } from '@noble/curves/ed25519.js'
 
 const { Point } = ristretto255
-type Element = InstanceType<typeof Point>
+type Element = InstanceType<typeof ristretto255.Point>
 
 const dsi = Buffer.from('CPaceRistretto255')
 const dsiIsk = Buffer.from('CPaceRistretto255_ISK')

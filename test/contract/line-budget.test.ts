@@ -24,10 +24,10 @@ test('the kernel fits its budget', () => {
 })
 
 // Planned at 300 without its docstrings; every public member has one now, and they are the reference that authors read.
-// Raised from 500 for the log as a service.
+// Raised from 500 for the log as a service, and for the formatter's longer lists.
 test('the author API fits its budget', () => {
   expect(authorApi.length).toBeGreaterThan(3)
-  expect(total(authorApi), authorApi.map(s => `${s.path} ${linesOf(s)}`).join(', ')).toBeLessThanOrEqual(540)
+  expect(total(authorApi), authorApi.map(s => `${s.path} ${linesOf(s)}`).join(', ')).toBeLessThanOrEqual(560)
 })
 
 test('no file of an extension is over 300 lines', () => {
