@@ -22,6 +22,6 @@ export async function withoutRights(spec: ProcessSpec, configDir: string): Promi
   const { uid, gid } = await findAccount()
   const drop = `--reuid=${uid} --regid=${gid} --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all`
   const dropped = ['/usr/bin/setpriv', ...drop.split(' '), '--', ...plain]
-  // The account alone protects the host; what it cannot do is keep one session from another.
+  // The account alone protects the host; what it cannot do is keep two confined processes apart.
   return hidden ? ['/usr/bin/env', [...hidden, '--', ...dropped]] : [dropped[0]!, dropped.slice(1)]
 }

@@ -53,13 +53,18 @@ export type CallAnswer<M extends ApiMethod, P extends string> = AnswerOf<Operati
 export type CallArguments<M extends ApiMethod, P extends string> =
   object extends CallOptions<M, P> ? [options?: CallOptions<M, P>] : [options: CallOptions<M, P>]
 
-/** The path with its parameters and query filled in. */
+/** The path with its parameters and query filled in; throws a TypeError where that would be another path. */
 export function fillPath(
   path: string,
   parameters: Readonly<Record<string, unknown>> = {},
   query: Readonly<Record<string, unknown>> = {},
 ): string {
-  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(parameters[name])))
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = String(parameters[name] ?? '')
+    // An address without this segment, or with one of these, is that of another route.
+    if (/^\.{0,2}$/.test(value)) throw new TypeError(`"${value}" cannot be the ${name} of ${path}`)
+    return encodeURIComponent(value)
+  })
   const search = new URLSearchParams()
   for (const [key, value] of Object.entries(query)) if (value !== undefined) search.set(key, String(value))
   return search.size > 0 ? `${filled}?${search}` : filled

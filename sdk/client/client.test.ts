@@ -3,12 +3,14 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { connect as connectTcp, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import { type ApiClient, ApiError, connect, type Followed } from 'svc-host/client'
 import { defineExtension, event, route } from 'svc-host/sdk'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
 import { displayReleased } from '../../extensions/displays/api.ts'
+import { fillPath } from './call.ts'
 import { createBackoff } from './follow.ts'
 
 const novelty = event('novelty.seen', z.object({ what: z.string() }))
@@ -77,10 +79,8 @@ test('calls are typed by the document; answers, refusals and aborts come as they
   // @ts-expect-error: no such route
   expect(await codeOf(client.call('GET', '/nothing'))).toEqual(['refused', 404])
   // @ts-expect-error: the path parameter is missing
-  expect(await codeOf(client.call('PUT', '/extensions/{id}', { body: { enabled: true } }))).toEqual([
-    'refused',
-    404,
-  ])
+  const nameless = client.call('PUT', '/extensions/{id}', { body: { enabled: true } })
+  await expect(nameless).rejects.toThrow('"" cannot be the id of /extensions/{id}')
 })
 
 test('an answer that this library does not know is `version-skew`', async () => {
@@ -253,4 +253,23 @@ test('waits double from 500 ms to 15 s, times 0.5 to 1.5, and are short again af
   expect(Array.from({ length: 7 }, () => plain(0))).toEqual([500, 1000, 2000, 4000, 8000, 15_000, 15_000])
   expect([plain(29_999), plain(30_000), plain(0)]).toEqual([15_000, 500, 1000])
   expect([createBackoff(() => 0)(0), createBackoff(() => 0.999)(0)]).toEqual([250, expect.closeTo(749.5, 0)])
+})
+
+test('whatever a parameter holds, it stays one segment of the path, and the query stays a query', () => {
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', minLength: 1 }), fc.string({ unit: 'binary' }), (id, after) => {
+      fc.pre(id !== '.' && id !== '..')
+      const { pathname, searchParams } = new URL(
+        fillPath('/a/{id}/b', { id }, { after, limit: undefined }),
+        'https://h',
+      )
+      expect(decodeURIComponent(pathname.split('/')[2]!)).toBe(id)
+      expect([pathname.split('/').length, searchParams.get('after'), searchParams.size]).toEqual([
+        4,
+        after,
+        1,
+      ])
+    }),
+  )
+  for (const id of ['', '.', '..']) expect(() => fillPath('/a/{id}', { id })).toThrow(TypeError)
 })
