@@ -20,8 +20,11 @@ bool Session::receive(const Header& header, uint8_t* datagram, size_t bytes, con
   heard_us_ = now;
   if (is_path && newest) {
     const bool first = !peer_.is_known();
-    peer_.learn(from);
-    if (first) signal_.notify();
+    if (peer_.learn(from)) {
+      // What went to the old address is lost, and on a still screen nothing follows that would show it.
+      if (!first) keyframe_wanted_.store(true, std::memory_order_release);
+      signal_.notify();
+    }
   }
   const View payload{datagram + kHeaderBytes, bytes - kHeaderBytes - kTagBytes};
   if (is_path) {
