@@ -2,10 +2,18 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import type { InputSinkConfig, Mode, PlaneConfig, Sample, SessionConfig, SourceConfig } from './index.ts'
+import type {
+  AudioSourceConfig,
+  InputSinkConfig,
+  Mode,
+  PlaneConfig,
+  Sample,
+  SessionConfig,
+  SourceConfig,
+} from './index.ts'
 
 /** Version of the interface between this face and the addon; a mismatch is refused at load with a sentence. */
-export const abi = 1
+export const abi = 2
 
 /** Why a handle came to its end; loss of a device or peer is an ending, not an exception. */
 export type Ended = 'stopped' | 'source-lost' | 'encoder-failed' | 'peer-gone' | 'peer-bye'
@@ -21,6 +29,8 @@ interface Addon {
   openSource(id: number, config: SourceConfig): Promise<void>
   closeSource(id: number): Promise<void>
   sourceSize(id: number): [number, number] | undefined
+  openAudioSource(id: number, config: AudioSourceConfig): Promise<void>
+  closeAudioSource(id: number): Promise<void>
   openInputSink(id: number, config: InputSinkConfig): Promise<void>
   closeInputSink(id: number): Promise<void>
   openPlane(id: number, config: PlaneConfig): Promise<void>
@@ -28,10 +38,11 @@ interface Addon {
   planeStats(id: number): { port: number; received: number; rejected: number } | undefined
   openSession(
     id: number,
-    config: Omit<SessionConfig, 'source' | 'inputSink'> & {
+    config: Omit<SessionConfig, 'source' | 'inputSink' | 'audioSource'> & {
       plane: number
       source: number
       inputSink: number
+      audioSource: number
     },
   ): Promise<void>
   closeSession(id: number): Promise<void>
@@ -39,6 +50,8 @@ interface Addon {
   requestKeyframe(id: number): void
   setGrants(id: number, mask: number): void
   setBitrate(id: number, kbps: number): void
+  /** 0: silence. */
+  setAudioSource(id: number, source: number): void
   sample(id: number): Sample | undefined
 }
 

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <optional>
 
+#include "audio_source.h"
 #include "encoder.h"
 #include "fault.h"
 #include "input_sink.h"
@@ -25,7 +26,7 @@ namespace {
 using svc::Fault;
 
 /// Raised with every change of what native/index.ts calls.
-constexpr int kAbi = 1;
+constexpr int kAbi = 2;
 
 struct SessionHandle {
   std::shared_ptr<svc::Session> session;
@@ -38,6 +39,7 @@ struct Engine {
   std::mutex lock;
   bool closing = false;
   std::map<uint32_t, std::shared_ptr<svc::Source>> sources;
+  std::map<uint32_t, std::shared_ptr<svc::AudioSource>> audio_sources;
   std::map<uint32_t, std::shared_ptr<svc::InputSink>> sinks;
   std::map<uint32_t, std::shared_ptr<svc::Plane>> planes;
   std::map<uint32_t, SessionHandle> sessions;
@@ -95,6 +97,9 @@ void keep(Engine& engine, std::map<uint32_t, Handle>& handles, uint32_t id, Hand
 void close_source(Engine& engine, uint32_t id) {
   if (const auto source = take(engine, engine.sources, id)) source->stop();
 }
+void close_audio_source(Engine& engine, uint32_t id) {
+  if (const auto source = take(engine, engine.audio_sources, id)) source->stop();
+}
 void close_sink(Engine& engine, uint32_t id) {
   if (const auto sink = take(engine, engine.sinks, id)) sink->stop();
 }
@@ -133,6 +138,7 @@ void close_all(void* data) {
   for (const uint32_t id : numbers(engine, engine.sessions)) close_session(engine, id);
   for (const uint32_t id : numbers(engine, engine.planes)) close_plane(engine, id);
   for (const uint32_t id : numbers(engine, engine.sources)) close_source(engine, id);
+  for (const uint32_t id : numbers(engine, engine.audio_sources)) close_audio_source(engine, id);
   for (const uint32_t id : numbers(engine, engine.sinks)) close_sink(engine, id);
   napi_release_threadsafe_function(engine.report, napi_tsfn_abort);
 }
@@ -209,6 +215,21 @@ Napi::Value open_source(const Napi::CallbackInfo& info) {
   });
 }
 
+Napi::Value open_audio_source(const Napi::CallbackInfo& info) {
+  const auto options = info[1].As<Napi::Object>();
+  svc::AudioSourceConfig config{.kind = text(options, "kind"), .channels = number(options, "channels")};
+  if (config.kind == "pulse") {
+    config.server = text(options, "server");
+    config.cookie = text(options, "cookie");
+    config.device = text(options, "device");
+  }
+  return Job::run(info.Env(), [engine = engine_of(info.Env()), id = id_at(info, 0), config] {
+    std::shared_ptr<svc::AudioSource> source = svc::open_audio_source(config);
+    keep(*engine, engine->audio_sources, id, source);
+    source->start();
+  });
+}
+
 Napi::Value open_sink(const Napi::CallbackInfo& info) {
   const auto options = info[1].As<Napi::Object>();
   const svc::InputSinkConfig config{text(options, "kind"), text(options, "display"),
@@ -255,11 +276,17 @@ Napi::Value open_session(const Napi::CallbackInfo& info) {
   const uint32_t plane = number(options, "plane");
   const uint32_t source = number(options, "source");
   const uint32_t sink = number(options, "inputSink");
+  if (const Napi::Value audio = options.Get("audio"); audio.IsObject()) {
+    const auto wish = audio.As<Napi::Object>();
+    config->audio = svc::AudioConfig{number(wish, "channels"), number(wish, "frameMs")};
+  }
+  const uint32_t sound = number(options, "audioSource");
   return Job::run(info.Env(),
-                  [engine = engine_of(info.Env()), id = id_at(info, 0), config, plane, source, sink] {
+                  [engine = engine_of(info.Env()), id = id_at(info, 0), config, plane, source, sink, sound] {
                     config->plane = find(*engine, engine->planes, plane);
                     config->source = find(*engine, engine->sources, source);
                     config->sink = sink == 0 ? nullptr : find(*engine, engine->sinks, sink);
+                    config->audio_source = sound == 0 ? nullptr : find(*engine, engine->audio_sources, sound);
                     std::shared_ptr<svc::Session> session;
                     try {
                       if (!config->plane)
@@ -360,6 +387,13 @@ void set_bitrate(const Napi::CallbackInfo& info) {
   }
 }
 
+void set_audio_source(const Napi::CallbackInfo& info) {
+  auto& engine = *engine_of(info.Env());
+  if (const auto handle = find(engine, engine.sessions, id_at(info, 0)); handle.session) {
+    handle.session->set_audio_source(find(engine, engine.audio_sources, id_at(info, 1)));
+  }
+}
+
 Napi::Value sample(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   auto& engine = *engine_of(env);
@@ -403,6 +437,14 @@ Napi::Value sample(const Napi::CallbackInfo& info) {
   set("host_p99_us", sample.host_us.p99_us);
   set("input_events", sample.input_events);
   set("input_dropped", sample.input_dropped);
+  if (sample.audio) {
+    set("audio_packets", sample.audio->packets);
+    set("audio_parity_packets", sample.audio->parity_packets);
+    set("audio_wire_bytes", sample.audio->wire_bytes);
+    set("audio_dropped", sample.audio->dropped_chunks);
+    set("audio_corrected_samples", sample.audio->corrected_samples);
+    set("audio_drift_ppm", sample.audio->drift_ppm);
+  }
   return out;
 }
 
@@ -430,6 +472,9 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   add("openSource", open_source);
   add("closeSource", close_handle<close_source>);
   add("sourceSize", source_size);
+  add("openAudioSource", open_audio_source);
+  add("closeAudioSource", close_handle<close_audio_source>);
+  add("setAudioSource", set_audio_source);
   add("openInputSink", open_sink);
   add("closeInputSink", close_handle<close_sink>);
   add("openPlane", open_plane);

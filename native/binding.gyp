@@ -5,6 +5,8 @@
     'tests%': 0,
     'napi_include%': '',
     'core': [
+      'core/audio_clock.cc', 'core/audio_encoder.cc', 'core/audio_packetizer.cc', 'core/audio_pulse.cc',
+      'core/audio_sender.cc', 'core/audio_source.cc', 'core/audio_tone.cc',
       'core/convert.cc', 'core/encoder.cc', 'core/encoder_x264.cc', 'core/input_sink.cc', 'core/input_x11.cc',
       'core/keycode.cc', 'core/packetizer.cc', 'core/loss_control.cc', 'core/parity.cc', 'core/path_probe.cc', 'core/picture.cc', 'core/plane.cc', 'core/seal.cc',
       'core/rate_control.cc', 'core/sender.cc', 'core/session.cc', 'core/session_path.cc', 'core/session_receive.cc', 'core/socket.cc', 'core/source.cc',
@@ -18,7 +20,7 @@
     'cflags_cc': ['-std=c++20', '-O3', '-Wall', '-Wextra', '-Wno-unused-parameter', '-Wno-missing-field-initializers', '-fvisibility=hidden'],
     'libraries': [
       '-lx264', '-lyuv', '-lisal', '-lcrypto', '-lxcb', '-lxcb-shm', '-lxcb-damage', '-lxcb-xfixes', '-lxcb-xtest',
-      '-lxcb-xinput', '-lpthread',
+      '-lxcb-xinput', '-lopus', '-lpulse', '-lpthread',
     ],
     'conditions': [
       ['target_arch=="x64"', {'cflags_cc': ['-march=x86-64-v2']}],
@@ -48,7 +50,7 @@
           'target_name': 'core_test',
           'type': 'executable',
           'sources': [
-            'core/control_test.cc', 'core/core_test.cc', 'core/packets_test.cc', 'core/parsers_test.cc', 'core/pipeline_test.cc',
+            'core/audio_test.cc', 'core/control_test.cc', 'core/core_test.cc', 'core/packets_test.cc', 'core/parsers_test.cc', 'core/pipeline_test.cc',
             'core/timing_test.cc', 'core/vectors_test.cc', '<@(core)',
           ],
           'include_dirs': ['core'],

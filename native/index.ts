@@ -1,6 +1,14 @@
 // The media engine's typed face: small handles, control plane only. Frames, packets and input never enter JavaScript.
 import { addon, type Ended, engineNumber, onReport } from './addon.ts'
-import { checkMode, checkNumber, checkPlane, checkSession, checkSink, checkSource } from './options.ts'
+import {
+  checkAudioSource,
+  checkMode,
+  checkNumber,
+  checkPlane,
+  checkSession,
+  checkSink,
+  checkSource,
+} from './options.ts'
 
 export type { Ended } from './addon.ts'
 export { abi } from './addon.ts'
@@ -32,6 +40,30 @@ export interface Source extends AsyncDisposable {
   /** Never rejects. */
   readonly ended: Promise<Ended>
   /** Ends capture; sessions that still watch it end as `source-lost`. */
+  close(): Promise<void>
+}
+
+/** Channels of sound: stereo, 5.1 or 7.1. */
+export type AudioChannels = 2 | 6 | 8
+
+/** Where sound comes from. */
+export type AudioSourceConfig =
+  | {
+      readonly kind: 'pulse'
+      readonly channels: AudioChannels
+      /** Path of the server's socket. */
+      readonly server: string
+      /** Path of a file with the server's cookie. */
+      readonly cookie: string
+      /** Name of the server's source to record. */
+      readonly device: string
+    }
+  /** 440 Hz in the first tenth of each second of the clock that the test picture shows. */
+  | { readonly kind: 'tone'; readonly channels: AudioChannels }
+
+/** A source of sound, captured from its opening on: a sound server may need seconds for its first samples. */
+export interface AudioSource extends AsyncDisposable {
+  /** Ends capture; sessions that still listen have silence. */
   close(): Promise<void>
 }
 
@@ -84,6 +116,10 @@ export interface SessionConfig {
   readonly keys: SessionKeys
   readonly source: Source
   readonly inputSink: InputSink | null
+  /** Opus packets of this form; null or absent: no sound. */
+  readonly audio?: { readonly channels: AudioChannels; readonly frameMs: 5 | 10 } | null
+  /** With as many channels as `audio`; null or absent: silence until one is set. */
+  readonly audioSource?: AudioSource | null
   readonly mode: Mode
   readonly codec: 'h264'
   readonly bitrateKbps: number
@@ -106,6 +142,8 @@ export interface Session extends AsyncDisposable {
   requestKeyframe(): void
   setGrants(mask: number): void
   setBitrate(kbps: number): void
+  /** Goes on with another source of sound, of as many channels; null: silence. */
+  setAudioSource(source: AudioSource | null): void
   /** Goes on with another source or mode under a raised generation; keys and counters stay. */
   resize(source: Source, mode: Mode, generation: number): Promise<void>
   /** A copied snapshot of counters: deltas since the last call, latencies over the same span. */
@@ -150,6 +188,16 @@ export interface Sample {
   readonly host_p99_us: number
   readonly input_events: number
   readonly input_dropped: number
+  /** Sealed datagrams of sound, parity among them; these six are absent without sound. */
+  readonly audio_packets?: number
+  readonly audio_parity_packets?: number
+  readonly audio_wire_bytes?: number
+  /** Pieces of 5 ms that were captured and came too late to be sent. */
+  readonly audio_dropped?: number
+  /** Samples made or left out to keep sound and picture together, since the source of sound was opened. */
+  readonly audio_corrected_samples?: number
+  /** How much faster than the picture's clock that of the sound runs, parts per million. */
+  readonly audio_drift_ppm?: number
 }
 
 /** Opens a picture source; rejects with `NativeError` (stages `options`, `source`, `connect`, `extensions`, `capture`). */
@@ -172,6 +220,25 @@ export async function openSource(config: SourceConfig): Promise<Source> {
     },
     ended,
   })
+}
+
+/**
+ * Opens a source of sound and keeps it open; rejects with `NativeError` (stages `options`, `audio`). A server that is
+ * not there, or leaves, is no error: it is tried again, and there is silence meanwhile.
+ */
+export async function openAudioSource(config: AudioSourceConfig): Promise<AudioSource> {
+  checkAudioSource(config)
+  const id = engineNumber()
+  await addon.openAudioSource(id, config)
+  const handle = tagged<AudioSource>(
+    id,
+    'audio source',
+    () => addon.closeAudioSource(id),
+    () => {},
+    {},
+  )
+  channelsOf.set(handle, config.channels)
+  return handle
 }
 
 /** Opens the way into a display; rejects with `NativeError` (stages `options`, `input`, `connect`, `extensions`). */
@@ -217,7 +284,14 @@ async function openSession(plane: number, config: SessionConfig): Promise<Sessio
   const { ended, end, streaming } = endings(id)
   const source = numberOf(config.source, 'source')
   const inputSink = config.inputSink ? numberOf(config.inputSink, 'input sink') : 0
-  await addon.openSession(id, { ...config, plane, source, inputSink })
+  const audioNumber = (from: AudioSource | null | undefined) => {
+    if (!from || !config.audio) return 0
+    const { channels } = config.audio
+    checkNumber('channels of the audio source', channelsOf.get(from), channels, channels)
+    return numberOf(from, 'audio source')
+  }
+  const audioSource = audioNumber(config.audioSource)
+  await addon.openSession(id, { ...config, plane, source, inputSink, audioSource })
   let last = emptySample
   return tagged<Session>(id, 'session', () => addon.closeSession(id), end, {
     ended,
@@ -225,6 +299,7 @@ async function openSession(plane: number, config: SessionConfig): Promise<Sessio
     requestKeyframe: () => addon.requestKeyframe(id),
     setGrants: mask => addon.setGrants(id, checkNumber('grants', mask, 0, 0xffff_ffff)),
     setBitrate: kbps => addon.setBitrate(id, checkNumber('kbps', kbps, 100, 1_000_000)),
+    setAudioSource: from => addon.setAudioSource(id, audioNumber(from)),
     async resize(next, mode, generation) {
       checkMode(mode)
       checkNumber('generation', generation, 0, 0xffff_ffff)
@@ -252,6 +327,9 @@ const emptySample: Sample = {
 
 /** Which native handle lies behind an object of this face, and what kind it is. */
 const natives = new WeakMap<object, { readonly id: number; readonly kind: string }>()
+
+/** Of each source of sound. */
+const channelsOf = new WeakMap<object, AudioChannels>()
 
 function numberOf(handle: object, kind: string): number {
   const native = natives.get(handle)

@@ -1,5 +1,13 @@
 // Checks options before they are copied into the engine: one form of complaint for all of them.
-import type { InputSinkConfig, Mode, NativeError, PlaneConfig, SessionConfig, SourceConfig } from './index.ts'
+import type {
+  AudioSourceConfig,
+  InputSinkConfig,
+  Mode,
+  NativeError,
+  PlaneConfig,
+  SessionConfig,
+  SourceConfig,
+} from './index.ts'
 
 function refuse(expected: string, name: string, received: unknown): never {
   const shown = typeof received === 'string' || typeof received === 'number' ? JSON.stringify(received) : ''
@@ -46,6 +54,19 @@ export function checkSource(config: SourceConfig): void {
   if (typeof config.cursor !== 'boolean') refuse('true or false', 'cursor', config.cursor)
 }
 
+function checkChannels(channels: unknown): void {
+  if (channels !== 2 && channels !== 6 && channels !== 8) refuse('2, 6 or 8', 'channels', channels)
+}
+
+export function checkAudioSource(config: AudioSourceConfig): void {
+  checkChannels(config?.channels)
+  if (config.kind === 'tone') return
+  if (config.kind !== 'pulse') refuse('"pulse" or "tone"', 'kind', (config as { kind?: unknown }).kind)
+  checkText('server', config.server, /^\/[^\0]*$/, 'the path of a socket')
+  checkText('cookie', config.cookie, /^\/[^\0]*$/, 'a path')
+  checkText('device', config.device, /^[^\0\s]+$/, 'the name of a source')
+}
+
 export function checkSink(config: InputSinkConfig): void {
   if (config?.kind !== 'x11') refuse('"x11"', 'kind', (config as { kind?: unknown })?.kind)
   checkDisplay(config)
@@ -71,5 +92,10 @@ export function checkSession(config: SessionConfig): void {
   checkNumber('grants', config.grants, 0, 0xffff_ffff)
   checkNumber('maxDatagramBytes', config.maxDatagramBytes, 1200, 1452)
   checkNumber('idleTimeoutMs', config.idleTimeoutMs, 1000, 120_000)
+  if (config.audio) {
+    const { channels, frameMs } = config.audio
+    checkChannels(channels)
+    if (frameMs !== 5 && frameMs !== 10) refuse('5 or 10', 'frameMs', frameMs)
+  }
   checkNumber('fecPercent', config.fecPercent, 0, 100)
 }

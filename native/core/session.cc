@@ -32,6 +32,12 @@ Session::Session(const SessionConfig& config)
       rate_(config.bitrate_kbps),
       path_out_(config.keys.path_out, true),
       input_(std::make_shared<InputClient>()) {
+  if (config.audio) {
+    const AudioPacketizerConfig packets{config.id, static_cast<uint8_t>(config.epoch)};
+    audio_ = std::make_unique<AudioSender>(*config.audio, packets, config.keys.audio_out,
+                                           config.plane->socket(), peer_);
+    audio_->set_source(config.audio_source);
+  }
   OPENSSL_cleanse(&config_.keys, sizeof config_.keys);
   encoder_kbps_ = encoder_share(config.bitrate_kbps, packetizer_.overhead_percent());
   encoder_ =
@@ -54,6 +60,7 @@ void Session::start(Listener listener) {
   if (config_.sink) config_.sink->attach(input_);
   started_ = true;
   sender_.start([this] { listener_.on_streaming(static_cast<double>(now_us() - opened_us_) / 1000); });
+  if (audio_) audio_->start();
   thread_ = start_thread("svc-encode", Urgency::kHigh, [this] { run(); });
 }
 
@@ -67,6 +74,7 @@ void Session::close() {
   signal_.notify();
   if (thread_.joinable()) thread_.join();
   sender_.stop();
+  if (audio_) audio_->stop();
   if (peer_.is_known()) {
     Address to;
     uint32_t version = 0;
@@ -93,6 +101,10 @@ void Session::set_grants(uint32_t grants) {
   if (ended_.load(std::memory_order_acquire)) return;
   input_->grants.store(grants, std::memory_order_release);
   if (config_.sink) config_.sink->notify();
+}
+
+void Session::set_audio_source(std::shared_ptr<AudioSource> source) {
+  if (audio_) audio_->set_source(std::move(source));
 }
 
 void Session::resize(std::shared_ptr<Source> source, Mode mode, uint32_t generation) {
@@ -283,6 +295,12 @@ Sample Session::sample() {
   now.lost = read(lost_);
   now.recovered = read(recovered_);
   now.frames_lost = read(frames_lost_);
+  if (audio_) {
+    now.audio_packets = read(audio_->counters.packets);
+    now.audio_parity = read(audio_->counters.parity_packets);
+    now.audio_wire = read(audio_->counters.wire_bytes);
+    now.audio_dropped = read(audio_->counters.dropped);
+  }
   const Totals& was = sampled_;
   Sample sample{
       .span_us = now.at_us - was.at_us,
@@ -315,6 +333,17 @@ Sample Session::sample() {
       .frames_lost = uint32_t{now.frames_lost - was.frames_lost},
       .rtt_us = read(rtt_us_),
   };
+  if (audio_) {
+    const AudioSource::Stats source = audio_->source_stats();
+    sample.audio = Sample::Audio{
+        .packets = now.audio_packets - was.audio_packets,
+        .parity_packets = now.audio_parity - was.audio_parity,
+        .wire_bytes = now.audio_wire - was.audio_wire,
+        .dropped_chunks = now.audio_dropped - was.audio_dropped,
+        .corrected_samples = source.corrected,
+        .drift_ppm = source.drift_ppm,
+    };
+  }
   sampled_ = now;
   return sample;
 }

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "audio_sender.h"
 #include "clock.h"
 #include "encoder.h"
 #include "fault.h"
@@ -63,6 +64,10 @@ struct SessionConfig {
   int64_t idle_timeout_us;
   /// Least parity shards per hundred data shards; losses bring more.
   int fec_percent;
+  /// Nothing: no sound, for good.
+  std::optional<AudioConfig> audio;
+  /// Null: silence until there is one.
+  std::shared_ptr<AudioSource> audio_source;
 };
 
 /// What is left for the encoder of `kbps` on the wire when parity takes that much in addition.
@@ -104,6 +109,17 @@ struct Sample {
   uint64_t frames_lost;
   /// Newest round trip; 0 before the first.
   uint32_t rtt_us;
+  /// Not there without sound.
+  struct Audio {
+    uint64_t packets;
+    uint64_t parity_packets;
+    uint64_t wire_bytes;
+    uint64_t dropped_chunks;
+    /// Since the source was opened; the drift is the newest.
+    uint64_t corrected_samples;
+    double drift_ppm;
+  };
+  std::optional<Audio> audio;
 };
 
 class Session final : private Receiver, private SliceSink {
@@ -129,6 +145,8 @@ class Session final : private Receiver, private SliceSink {
   void recover_from(uint32_t first_lost);
   void set_grants(uint32_t grants);
   void set_bitrate(int kbps);
+  /// Null: silence. Without sound from the start nothing happens.
+  void set_audio_source(std::shared_ptr<AudioSource> source);
   Sample sample();
 
   /// Waits until the next frame is one of the new mode; throws `Fault` and goes on as before when that cannot
@@ -181,6 +199,7 @@ class Session final : private Receiver, private SliceSink {
   PacketRing ring_;
   Packetizer packetizer_;
   Sender sender_;
+  std::unique_ptr<AudioSender> audio_;
   std::thread thread_;
   std::mutex close_lock_;
   bool closed_ = false;
@@ -259,6 +278,7 @@ class Session final : private Receiver, private SliceSink {
   /// Totals at the previous sample; the sampling thread's own.
   struct Totals {
     int64_t at_us = 0;
+    uint64_t audio_packets = 0, audio_parity = 0, audio_wire = 0, audio_dropped = 0;
     uint64_t frames_new = 0, frames_repeated = 0, frames_dropped = 0, packets = 0, wire = 0, payload = 0,
              parity = 0, send_dropped = 0, input_events = 0, input_dropped = 0, keyframes = 0, recoveries = 0;
     uint32_t lost = 0, recovered = 0, frames_lost = 0;
