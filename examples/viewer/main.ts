@@ -79,6 +79,7 @@ interface StreamFlags extends Common {
   input?: string
   bitrate?: number
   audio: boolean
+  channels: string
   play?: boolean
 }
 
@@ -89,6 +90,7 @@ const streamFrom = async (host: string, flags: StreamFlags) => {
   const result = await runStream(connection, {
     ...flags,
     bitrateKbps: flags.bitrate,
+    channels: Number(flags.channels) as 2 | 6 | 8,
     input: [...text, ...script],
     say: say(flags),
     signal: stop.signal,
@@ -129,6 +131,9 @@ program
   .option('--input <file>', 'play a timed script of input')
   .addOption(new Option('--bitrate <kbps>', 'wished for').argParser(parseNumber('--bitrate', 100, 1e6)))
   .option('--no-audio', 'ask for no sound')
+  .addOption(
+    new Option('--channels <n>', 'of sound: 2, 6 (5.1) or 8 (7.1)').choices(['2', '6', '8']).default('2'),
+  )
   .option('--play', 'show the picture in ffplay or mpv')
   .addOption(fingerprintOption())
   .addOption(identityOption())

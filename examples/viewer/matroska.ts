@@ -50,19 +50,29 @@ export interface AudioTrack {
 export interface Recording {
   /** A frame as length-prefixed NAL units; `captureUs` on the clock of all calls. */
   video(data: Buffer, captureUs: number, isKeyframe: boolean): void
-  /** An Opus packet. */
+  /** An Opus packet; left out when it is older than the first frame. */
   audio(data: Buffer, captureUs: number): void
   /** Writes what is pending, and the duration and mean frame rate that were measured. */
   close(): void
 }
 
+/** Streams, coupled ones among them, and where each channel lies in them: what family 1 of RFC 7845 (5.1.1.2) fixes. */
+const surround: Readonly<Record<number, readonly number[]>> = {
+  6: [4, 2, 0, 4, 1, 2, 3, 5],
+  8: [5, 3, 0, 6, 1, 2, 3, 4, 5, 7],
+}
+
+/** The head of RFC 7845, 5.1. No samples are skipped at the start: a recording begins in the middle of the sound. */
 const opusHead = ({ channels, rate }: AudioTrack): Buffer => {
   const head = Buffer.alloc(19)
   head.write('OpusHead')
   head[8] = 1
   head[9] = channels
   head.writeUInt32LE(rate, 12)
-  return head
+  const mapping = surround[channels]
+  if (channels <= 2 || !mapping) return head
+  head[18] = 1
+  return Buffer.concat([head, Buffer.from(mapping)])
 }
 
 const tracks = (video: VideoTrack, audio: AudioTrack | undefined): Buffer[] => {
@@ -162,7 +172,10 @@ export const createRecording = (path: string, video: VideoTrack, audio?: AudioTr
       lastVideo = add(1, data, captureUs, isKeyframe)
       frames++
     },
-    audio: (data, captureUs) => void add(2, data, captureUs, true),
+    // What was heard before the first picture has no place in the file.
+    audio: (data, captureUs) => {
+      if (originUs !== undefined && captureUs >= originUs) add(2, data, captureUs, true)
+    },
     close: () => {
       flush()
       const value = Buffer.alloc(8)

@@ -16,6 +16,7 @@ export interface Report {
   readonly latency_ms: { readonly p50: number | null; readonly p99: number | null }
   readonly audio_packets: number
   readonly lost_audio_packets: number
+  readonly recovered_audio_packets: number
   /** From the host's `started` to the first frame. */
   readonly time_to_first_frame_ms: number | null
   readonly keyframes: number
@@ -70,6 +71,7 @@ export const report = ({ stats, width, height, firstUs, lastUs, latenciesUs, end
     latency_ms: { p50: ms(0.5), p99: ms(0.99) },
     audio_packets: stats.audioPackets,
     lost_audio_packets: stats.lostAudioPackets,
+    recovered_audio_packets: stats.recoveredAudioPackets,
     time_to_first_frame_ms: stats.firstFrameMs === undefined ? null : round(stats.firstFrameMs, 1),
     keyframes: stats.keyframes,
     repeats: stats.repeats,

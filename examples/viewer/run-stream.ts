@@ -19,6 +19,8 @@ export interface RunOptions {
   readonly play?: boolean | undefined
   readonly bitrateKbps?: number | undefined
   readonly audio?: boolean | undefined
+  /** Of sound: 2, 6 or 8; default 2. */
+  readonly channels?: 2 | 6 | 8 | undefined
   /** Times counted from the first frame. */
   readonly input: readonly TimedEvents[]
   readonly say: (line: string) => void
@@ -49,7 +51,7 @@ export const runStream = async (connection: Connection, options: RunOptions): Pr
   const { say, signal } = options
   const session = await connection.start({
     mode: options.mode,
-    ...(options.audio && { audio: { channels: 2, frameMs: 5 } }),
+    ...(options.audio && { audio: { channels: options.channels ?? 2, frameMs: 5 } }),
     ...(options.bitrateKbps && { bitrateKbps: options.bitrateKbps }),
     onWait: waitsFor => say(`waiting for ${waitsFor} on ${connection.host.name}`),
     signal,

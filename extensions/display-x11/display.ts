@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { chown, mkdir, stat, writeFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { BackendDisplay, DisplayRequest } from 'svc-host/api/displays'
+import type { BackendDisplay, BackendRequest } from 'svc-host/api/displays'
 import type { Mode, PictureSource } from 'svc-host/api/media'
 import { type Log, type Scope, unprivilegedAccount } from 'svc-host/sdk'
 import { desktopFiles } from './desktop.ts'
@@ -37,14 +37,14 @@ async function writeFiles(folder: string, files: Record<string, string>): Promis
 
 export async function openDisplay(
   outer: Scope,
-  request: DisplayRequest & { slot: number },
+  request: BackendRequest,
   options: DesktopOptions,
   log: Log,
 ): Promise<BackendDisplay> {
   const name = `display ${request.slot}`
   const scope = outer.scope(name)
   try {
-    return await open(scope, name, request.mode, options, log)
+    return await open(scope, name, request, options, log)
   } catch (error) {
     await scope.close()
     throw new Error(`${name} cannot be made: ${(error as Error).message}`, { cause: error })
@@ -54,7 +54,7 @@ export async function openDisplay(
 async function open(
   scope: Scope & { close(): Promise<void> },
   name: string,
-  mode: Mode,
+  { mode, prepare }: BackendRequest,
   options: DesktopOptions,
   log: Log,
 ): Promise<BackendDisplay> {
@@ -75,6 +75,9 @@ async function open(
   const folders = [folder, home, runtime]
   const user = process.getuid?.() === 0 ? unprivilegedAccount : userInfo().username
   const session = { HOME: home, XDG_RUNTIME_DIR: runtime, USER: user, LOGNAME: user, SHELL: '/bin/bash' }
+  // Others get ready while the X server starts, and what they started leaves after it and before the folders.
+  const preparing = prepare({ name, env: session, folders })
+  await scope.effect('what others add', () => async () => (await preparing).clear())
   const [width, height] = [Math.max(options.maxWidth, mode.width), Math.max(options.maxHeight, mode.height)]
   const server = await startXServer(scope, { cookie, xauthority, env: session, folders, width, height })
   const lost = server.exited.then(async ({ code, signal }) => {
@@ -92,12 +95,14 @@ async function open(
   }
   // The picture can start; the desktop appears in it as it comes up.
   void paint(mode)
-  startPrograms(
-    scope,
-    { folder, home, folders, terminal, env: { ...session, DISPLAY: server.display, XAUTHORITY: xauthority } },
-    (message, error) => log.warn(`${name}: ${message}`, error === undefined ? undefined : { err: error }),
-    line => log.debug(line, { process: `${name} window manager` }),
-  )
+  const startDesktop = (env: Readonly<Record<string, string>>): void =>
+    startPrograms(
+      scope,
+      { folder, home, folders, terminal, env: { ...env, DISPLAY: server.display, XAUTHORITY: xauthority } },
+      (message, error) => log.warn(`${name}: ${message}`, error === undefined ? undefined : { err: error }),
+      line => log.debug(line, { process: `${name} window manager` }),
+    )
+  void preparing.then(({ env }) => scope.signal.aborted || startDesktop(env))
 
   const picture: PictureSource = { kind: 'x11', display: server.display, xauthority }
   let changing: Promise<void> = Promise.resolve()

@@ -1,12 +1,37 @@
 // Virtual displays: who asks for one, and who makes them.
 import type { Mode, PictureSource } from 'svc-host/api/media'
-import { event, token } from 'svc-host/sdk'
+import { event, hook, token } from 'svc-host/sdk'
 import { z } from 'zod'
 
 /** A virtual display was made. */
 export const displayCreated = event('display.created', z.object({ backend: z.string(), mode: z.string() }))
 /** Kept displays were retired. */
 export const displayReleased = event('display.released', z.object({ count: z.int() }))
+
+/** Where the programs of one display live. */
+export interface DisplayRoom {
+  readonly slot: number
+  /** For logs. */
+  readonly name: string
+  /** Environment of every program that will run on it: HOME, XDG_RUNTIME_DIR and what taps add. */
+  readonly env: Readonly<Record<string, string>>
+  /** All that those programs see of the host's folders (`ProcessSpec.folders`). */
+  readonly folders: readonly string[]
+}
+/** A display is being made: each tap may start what belongs to it, and add to the environment of its programs. */
+export const displayPrepare = hook.waterfall<DisplayRoom>('display.prepare', {
+  onFailure: 'skip',
+  limitMs: 8000,
+})
+/** Its programs have ended and its folders are about to go: taps end what they started for it. */
+export const displayClear = hook.series<DisplayRoom>('display.clear', { onFailure: 'skip', limitMs: 8000 })
+
+/** What a backend gets for the room that it has told of. */
+export interface PreparedRoom {
+  readonly env: Readonly<Record<string, string>>
+  /** To be called once its programs have ended, before its folders go; idempotent, never rejects. */
+  clear(): Promise<void>
+}
 
 /** What a plane wants a display for. */
 export interface DisplayRequest {
@@ -56,6 +81,12 @@ export interface BackendDisplay {
   close(): Promise<void>
 }
 
+export interface BackendRequest extends DisplayRequest {
+  readonly slot: number
+  /** Tells others of the room of the display's programs, before the first of these runs; never rejects. */
+  prepare(room: Omit<DisplayRoom, 'slot'>): Promise<PreparedRoom>
+}
+
 /** One way to make displays. */
 export interface DisplayBackend {
   /** Wire spelling of `backend` in `/display/state`. */
@@ -70,7 +101,7 @@ export interface DisplayBackend {
   /** Rises when the desktop behind the backend is another one, so that displays kept from before are not used again. */
   epoch?(): number
   /** Makes a display at the request's mode. Rejects with a sentence; nothing is left behind then. */
-  create(request: DisplayRequest & { slot: number }): Promise<BackendDisplay>
+  create(request: BackendRequest): Promise<BackendDisplay>
 }
 
 export interface DisplayPool {
@@ -81,7 +112,9 @@ export interface DisplayPool {
   acquire(request: DisplayRequest): Promise<DisplayLease>
   /** Offers a backend; the function returned takes it away, with its displays. */
   register(backend: DisplayBackend): () => Promise<void>
+  /** Rooms of the displays that are there now, for those who come later than `display.prepare`. */
+  rooms(): readonly DisplayRoom[]
   /** Lingering or pinned displays without a session. */
   kept(): Promise<number>
 }
-export const DisplayPool = token<DisplayPool>('display.pool', '1.0.0')
+export const DisplayPool = token<DisplayPool>('display.pool', '1.1.0')

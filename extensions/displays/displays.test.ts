@@ -3,12 +3,19 @@ import fc from 'fast-check'
 import type { Mode } from 'svc-host/api/media'
 import { startHost } from 'svc-host/testing'
 import { afterEach, expect, test } from 'vitest'
-import { type BackendDisplay, type DisplayBackend, DisplayPool, type DisplayRequest } from './api.ts'
+import {
+  type BackendDisplay,
+  type BackendRequest,
+  type DisplayBackend,
+  DisplayPool,
+  type DisplayRequest,
+} from './api.ts'
 import { createIdentitySlots } from './identity.ts'
 import { arrange } from './layout.ts'
 import { isGone, type Life, type LifeInput, step } from './lifecycle.ts'
 import { type DisplayPolicy, defaultPolicy, effectiveTopology, type KeepAlive } from './policy.ts'
 import { createPool, type PoolOptions } from './pool.ts'
+import { createRooms } from './rooms.ts'
 import { displayState } from './state.ts'
 
 const seconds = (n: number): KeepAlive => ({ mode: 'duration', seconds: n })
@@ -156,6 +163,10 @@ const setUp = (policy: Partial<DisplayPolicy> = {}, choice: PoolOptions['choice'
   const timers = new Set<{ atMs: number; run: () => void }>()
   const events: string[] = []
   const pool = createPool({
+    rooms: createRooms(
+      async room => room,
+      async () => {},
+    ),
     choice,
     policy: () => ({ ...defaultPolicy, ...policy }),
     clock: {
@@ -317,7 +328,7 @@ test('a backend that leaves while it makes a display takes that down too', async
   const { pool, acquire, states } = setUp()
   const gate = Promise.withResolvers<void>()
   const inner = memoryBackend('x11')
-  const create = async (request: DisplayRequest & { slot: number }) => {
+  const create = async (request: BackendRequest) => {
     await gate.promise
     return inner.backend.create(request)
   }

@@ -2,10 +2,11 @@
 import { summaryCollect } from 'svc-host/api/status'
 import { defineExtension } from 'svc-host/sdk'
 import { z } from 'zod'
-import { DisplayPool, displayCreated, displayReleased } from './api.ts'
+import { DisplayPool, displayClear, displayCreated, displayPrepare, displayReleased } from './api.ts'
 import type { Clock } from './clock.ts'
 import { modeText } from './mode.ts'
 import { createPool } from './pool.ts'
+import { createRooms } from './rooms.ts'
 import { routes } from './routes.ts'
 import { DisplaySettingsInput, effectiveAxes, policyOf } from './settings.ts'
 import { settingsRoutes } from './settings-routes.ts'
@@ -31,6 +32,7 @@ export default defineExtension({
       choice: ctx.config,
       policy,
       clock,
+      rooms: createRooms(ctx.hookPoint(displayPrepare), ctx.hookPoint(displayClear)),
       onCreated: (backend, mode) => ctx.emit(displayCreated, { backend, mode: modeText(mode) }),
       onReleased: count => ctx.emit(displayReleased, { count }),
       onTrouble: (message, error) => ctx.log.error(message, { err: error }),

@@ -9,6 +9,7 @@ import { createLeases } from './lease.ts'
 import { isGone, isKept, type LifeInput } from './lifecycle.ts'
 import { isSameMode } from './mode.ts'
 import { type DisplayPolicy, effectiveTopology } from './policy.ts'
+import type { Rooms } from './rooms.ts'
 
 /** How long a kept display may take to answer before it counts as dead. */
 const aliveLimitMs = 1000
@@ -18,6 +19,7 @@ export interface PoolOptions {
   /** The policy in force, asked for at each acquire and release. */
   readonly policy: () => DisplayPolicy
   readonly clock: Clock
+  readonly rooms: Rooms
   /** A virtual display was made. */
   onCreated(backend: string, mode: Mode): void
   /** Kept displays were retired by the operator or by their deadline. */
@@ -154,7 +156,11 @@ export function createPool(options: PoolOptions): Pool {
     })
     entries.add(entry)
     try {
-      entry.made = await backend.create({ ...request, slot: entry.slot })
+      entry.made = await backend.create({
+        ...request,
+        slot: entry.slot,
+        prepare: options.rooms.prepare(entry.slot),
+      })
     } catch (error) {
       entries.delete(entry)
       throw error
@@ -200,6 +206,7 @@ export function createPool(options: PoolOptions): Pool {
         await Promise.allSettled(making.get(backend) ?? [])
       }
     },
+    rooms: options.rooms.list,
     kept: async () => listed().filter(({ life }) => isKept(life)).length,
     displays: listed,
     async releaseKept(slot) {

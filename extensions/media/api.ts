@@ -6,6 +6,32 @@ export type PictureSource =
   | { readonly kind: 'x11'; readonly display: string; readonly xauthority: string }
   | { readonly kind: 'test' }
 
+/** Where sound comes from: plain data, the same value for everyone who shares a display. */
+export type SoundSource =
+  | {
+      /** A source of a PulseAudio server. */
+      readonly kind: 'pulse'
+      /** Path of the server's socket. */
+      readonly server: string
+      /** Path of the file with its cookie. */
+      readonly cookie: string
+      /** Name of the source. */
+      readonly device: string
+    }
+  /** 440 Hz in the first tenth of each second of the clock that the test picture shows. */
+  | { readonly kind: 'tone' }
+
+/** Stereo, 5.1 or 7.1. */
+export type SoundChannels = 2 | 6 | 8
+
+export interface Sound {
+  readonly channels: SoundChannels
+  /** Length of a packet, milliseconds. */
+  readonly frameMs: 5 | 10
+  /** null: silence until there is one. */
+  readonly source: SoundSource | null
+}
+
 export interface Mode {
   /** Even, 64..7680. */
   readonly width: number
@@ -35,6 +61,8 @@ export interface PipelineConfig {
   readonly keys: PipelineKeys
   readonly picture: PictureSource
   readonly mode: Mode
+  /** null or absent: no sound, for as long as the pipeline lives. */
+  readonly sound?: Sound | null
   /** A value of `codecs()`. */
   readonly codec: string
   readonly bitrateKbps: number
@@ -64,6 +92,8 @@ export interface Pipeline {
   setGrants(mask: number): void
   setBitrate(kbps: number): void
   resize(picture: PictureSource, mode: Mode, generation: number): Promise<void>
+  /** Goes on with another source of sound; null: silence. Without sound from the start nothing happens. */
+  setSound(source: SoundSource | null): Promise<void>
   /** The newest span of about 2 s, the same one for every caller; undefined before the first is over. */
   sample(): PipelineSample | undefined
   /** Since the pipeline was opened, up to now or to its end. */
@@ -98,6 +128,16 @@ export interface PipelineSample {
   readonly host_p99_us: number
   readonly input_events: number
   readonly input_dropped: number
+  /** Datagrams of sound, parity among them, and their bytes; these six are absent without sound. */
+  readonly audio_packets?: number
+  readonly audio_parity_packets?: number
+  readonly audio_wire_bytes?: number
+  /** Pieces of 5 ms that were captured and came too late to be sent. */
+  readonly audio_dropped?: number
+  /** Samples made or left out to keep sound and picture together, since the source of sound was opened. */
+  readonly audio_corrected_samples?: number
+  /** How much faster than the picture's clock that of the sound runs, parts per million. */
+  readonly audio_drift_ppm?: number
 }
 
 /** The UDP side of one plane. */
@@ -113,5 +153,10 @@ export interface MediaEngine {
   codecs(): Promise<readonly string[]>
   /** Opens a plane's socket on `address` (`::` is dual stack) and `port` (0 chooses one). */
   openPlane(config: { address: string; port: number }): Promise<MediaPlane>
+  /**
+   * Captures a source of sound before a pipeline asks for it, because a server may need seconds for its first samples.
+   * A server that is not there yet is tried again. Resolves to the way to let go.
+   */
+  holdSound(source: SoundSource, channels: SoundChannels): Promise<() => Promise<void>>
 }
-export const MediaEngine = token<MediaEngine>('media.engine', '1.0.0')
+export const MediaEngine = token<MediaEngine>('media.engine', '1.1.0')

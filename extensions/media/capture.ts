@@ -1,7 +1,7 @@
-// Where a pipeline's picture comes from and its input goes: native sources and sinks, shared per picture.
-import type { Mode, PictureSource } from './api.ts'
+// Where a pipeline's picture and sound come from and its input goes: native sources and sinks, shared per display.
+import type { Mode, PictureSource, SoundChannels, SoundSource } from './api.ts'
 import { createCounted, type Held } from './counted.ts'
-import type { NativeEngine, NativeInputSink, NativeSource } from './native.ts'
+import type { NativeAudioSource, NativeEngine, NativeInputSink, NativeSource } from './native.ts'
 
 /** One pipeline's share of a picture. */
 export interface Capture {
@@ -12,6 +12,8 @@ export interface Capture {
 }
 
 export interface Captures {
+  /** Each holder has the same capture; it lasts until all have let go. */
+  holdSound(source: SoundSource, channels: SoundChannels): Promise<Held<NativeAudioSource>>
   hold(picture: PictureSource, mode: Mode): Promise<Capture>
 }
 
@@ -24,6 +26,7 @@ export const captureKey = (picture: PictureSource, mode: Mode): string =>
 export const createCaptures = (engine: NativeEngine): Captures => {
   const sources = createCounted<NativeSource>()
   const sinks = createCounted<NativeInputSink>()
+  const sounds = createCounted<NativeAudioSource>()
 
   const openSource = (picture: PictureSource, mode: Mode): Promise<NativeSource> =>
     picture.kind === 'x11'
@@ -31,6 +34,10 @@ export const createCaptures = (engine: NativeEngine): Captures => {
       : engine.openSource({ kind: 'test', width: mode.width, height: mode.height, hz: mode.hz })
 
   return {
+    holdSound: (source, channels) => {
+      const config = { ...source, channels }
+      return sounds.hold(JSON.stringify(config), () => engine.openAudioSource(config))
+    },
     hold: async (picture, mode) => {
       const key = captureKey(picture, mode)
       const source = await sources.hold(key, () => openSource(picture, mode))

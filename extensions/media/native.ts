@@ -1,10 +1,14 @@
 // The only door to the native engine: loads the addon, or says what to run.
 import type * as Native from '../../native/index.ts'
 
-export type NativeEngine = Pick<typeof Native, 'openSource' | 'openInputSink' | 'openPlane' | 'codecs'>
+export type NativeEngine = Pick<
+  typeof Native,
+  'openSource' | 'openAudioSource' | 'openInputSink' | 'openPlane' | 'codecs'
+>
 export type NativePlane = Native.Plane
 
 export type NativeSource = Native.Source
+export type NativeAudioSource = Native.AudioSource
 export type NativeInputSink = Native.InputSink
 
 /** Loads the engine; rejects with a sentence when its addon is not built or cannot be loaded. */

@@ -1,8 +1,9 @@
 // One session's pipeline: the native session, its share of the capture, and the sampler that all readers share.
 import type { Log } from 'svc-host/sdk'
-import type { Pipeline, PipelineConfig, PipelineSample, PipelineTotals } from './api.ts'
+import type { Pipeline, PipelineConfig, PipelineSample, PipelineTotals, SoundSource } from './api.ts'
 import type { Capture, Captures } from './capture.ts'
-import type { NativePlane } from './native.ts'
+import type { Held } from './counted.ts'
+import type { NativeAudioSource, NativePlane } from './native.ts'
 
 /** Length of the span that a sample is taken over. */
 const sampleEveryMs = 2000
@@ -20,19 +21,36 @@ const add = (totals: PipelineTotals, sample: PipelineSample): PipelineTotals => 
 export const openPipeline = async (
   plane: NativePlane,
   captures: Captures,
-  { picture, codec, ...config }: PipelineConfig,
+  { picture, codec, sound, ...config }: PipelineConfig,
   log: Log,
   onClose: () => void,
 ): Promise<Pipeline> => {
   if (codec !== 'h264')
     throw new Error(`codec ${codec} cannot be encoded here; ask codecs() for those that can`)
+  const holdSound = async (source: SoundSource | null | undefined) =>
+    sound && source ? captures.holdSound(source, sound.channels) : undefined
   let capture: Capture = await captures.hold(picture, config.mode)
-  const session = await plane
-    .openSession({ ...config, codec, fecPercent, source: capture.source, inputSink: capture.inputSink })
-    .catch(async error => {
-      await capture.release()
-      throw error
+  let heard: Held<NativeAudioSource> | undefined
+  const release = async (): Promise<void> => {
+    await heard?.release()
+    await capture.release()
+  }
+  const open = async () => {
+    heard = await holdSound(sound?.source)
+    return plane.openSession({
+      ...config,
+      codec,
+      fecPercent,
+      source: capture.source,
+      inputSink: capture.inputSink,
+      audio: sound ? { channels: sound.channels, frameMs: sound.frameMs } : null,
+      audioSource: heard?.value ?? null,
     })
+  }
+  const session = await open().catch(async error => {
+    await release()
+    throw error
+  })
 
   let newest: PipelineSample | undefined
   let totals: PipelineTotals = { frames_sent: 0, frames_dropped: 0, input_events: 0, input_dropped: 0 }
@@ -51,7 +69,7 @@ export const openPipeline = async (
     try {
       await session.close()
     } finally {
-      await capture.release()
+      await release()
       onClose()
     }
   }
@@ -78,6 +96,19 @@ export const openPipeline = async (
         const before = capture
         capture = other
         await before.release()
+      })
+      changing = change.catch(() => {})
+      return change
+    },
+
+    setSound: next => {
+      const change = changing.then(async () => {
+        if (closing) return
+        const other = await holdSound(next)
+        session.setAudioSource(other?.value ?? null)
+        const before = heard
+        heard = other
+        await before?.release()
       })
       changing = change.catch(() => {})
       return change

@@ -16,6 +16,7 @@ export const createMedia = (engine: NativeEngine, log: Log): Media => {
 
   return {
     codecs: async () => engine.codecs(),
+    holdSound: async (source, channels) => (await captures.holdSound(source, channels)).release,
 
     openPlane: async config => {
       const native = await engine.openPlane(config)

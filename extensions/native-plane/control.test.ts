@@ -13,6 +13,7 @@ import { converse } from './conversation.ts'
 import { createFrameReader, frame } from './frames.ts'
 import { type Listener, openListener } from './listener.ts'
 import { createPlane } from './plane.ts'
+import { noSound } from './sound.ts'
 
 const notReached = () => Promise.reject(new Error('nothing of this test may get here'))
 const quiet = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} }
@@ -27,15 +28,17 @@ const news = { completed: () => {}, granted: () => {}, changed: () => {}, expire
 const roster = createRoster(document, news)
 const pairing = createPairing(roster, () => {})
 const plane = createPlane({
-  engine: { codecs: async () => ['h264'], openPlane: notReached },
+  engine: { codecs: async () => ['h264'], openPlane: notReached, holdSound: notReached },
   media: { port: 1, open: notReached, stats: () => ({ received: 0, rejected: 0 }), close: async () => {} },
   pool: {
     acquire: () => Promise.reject(new Error('no display backend is there')),
     register: () => notReached,
+    rooms: () => [],
     kept: async () => 0,
   },
   registry: { admit: async () => ({ refused: 'busy', message: 'full' }) },
   roster,
+  sounds: noSound,
   idleTimeoutMs: 1000,
   log: quiet,
 })

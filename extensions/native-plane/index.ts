@@ -9,6 +9,7 @@ import { CertificateIdentity, defineExtension, event, HostInfo } from 'svc-host/
 import { z } from 'zod'
 import { NativePlane } from './api.ts'
 import { type NativeService, openNativeService } from './service.ts'
+import { followSound } from './sound.ts'
 
 /** The kernel's own kind: told before anything is taken down. */
 const hostStopping = event('host.stopping', z.object({}))
@@ -28,7 +29,6 @@ export default defineExtension({
     roster: PairingRoster,
   },
   async setup(ctx, { host, ...services }) {
-    const { port, idleTimeoutMs } = ctx.config
     // Without the extension that names this host it is known by its certificate.
     const unnamed = { name: hostname(), id: services.identity.fingerprint.slice(0, 16).toUpperCase() }
     let names: HostNames = unnamed
@@ -42,9 +42,9 @@ export default defineExtension({
     await ctx.effect('native sockets and sessions', async () => {
       native = await openNativeService({
         ...services,
+        ...ctx.config,
+        sounds: followSound(ctx),
         host: () => ({ ...names, version: host.version }),
-        port,
-        idleTimeoutMs,
         log: ctx.log,
       })
       return native.close

@@ -10,6 +10,7 @@ import type { Channel, RefuseReason } from './channel.ts'
 import { endings } from './endings.ts'
 import { checkMode, type Start } from './messages.ts'
 import { type LiveSession, openSession, type Terms } from './session.ts'
+import { agreeSound, type SoundAccess } from './sound.ts'
 
 export interface PlaneParts {
   readonly engine: MediaEngine
@@ -17,6 +18,7 @@ export interface PlaneParts {
   readonly pool: DisplayPool
   readonly registry: SessionRegistry
   readonly roster: PairingRoster
+  readonly sounds: SoundAccess
   readonly idleTimeoutMs: number
   readonly log: Log
 }
@@ -39,7 +41,7 @@ const refuse = (refused: RefuseReason, message: string): Refusal => ({ refused, 
 const sentence = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 export const createPlane = (parts: PlaneParts): Plane => {
-  const { engine, media, pool, registry, roster, idleTimeoutMs, log } = parts
+  const { engine, media, pool, registry, roster, sounds, idleTimeoutMs, log } = parts
   const sessions = new Map<string, LiveSession>()
   let isClosing = false
 
@@ -64,6 +66,7 @@ export const createPlane = (parts: PlaneParts): Plane => {
         Math.min(1452, Math.max(1200, start.max_datagram_bytes ?? defaultDatagramBytes)),
       ),
       grantsAsked: start.grants & 0x7f,
+      sound: agreeSound(start.audio),
     }
   }
 
@@ -100,7 +103,18 @@ export const createPlane = (parts: PlaneParts): Plane => {
     }
     const id = newId()
     const onEnd = (gone: LiveSession) => sessions.delete(gone.id)
-    const session = openSession({ id, entry, lease, media, roster, device, idleTimeoutMs, log, onEnd })
+    const session = openSession({
+      id,
+      entry,
+      lease,
+      media,
+      roster,
+      sounds,
+      device,
+      idleTimeoutMs,
+      log,
+      onEnd,
+    })
     sessions.set(id, session)
     return session
   }

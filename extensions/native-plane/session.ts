@@ -7,6 +7,7 @@ import type { Log } from 'svc-host/sdk'
 import type { Channel } from './channel.ts'
 import { type Ending, endingOfPipeline, endings } from './endings.ts'
 import { mediaKeys } from './keys.ts'
+import type { SoundAccess, SoundTerms } from './sound.ts'
 
 /** What client and host have agreed on; each start of the session agrees anew. */
 export interface Terms {
@@ -16,6 +17,7 @@ export interface Terms {
   readonly maxDatagramBytes: number
   /** Bits that the client asked for; it gets those of them that the device has. */
   readonly grantsAsked: number
+  readonly sound: SoundTerms | null
 }
 
 export interface SessionParts {
@@ -25,6 +27,7 @@ export interface SessionParts {
   readonly lease: DisplayLease
   readonly media: MediaPlane
   readonly roster: PairingRoster
+  readonly sounds: SoundAccess
   readonly device: PairedDevice
   readonly idleTimeoutMs: number
   readonly log: Log
@@ -53,7 +56,7 @@ export interface LiveSession {
 const framingBytes = 20 + 16 + 24
 
 export const openSession = (parts: SessionParts): LiveSession => {
-  const { id, entry, lease, media, roster, idleTimeoutMs, log, onEnd } = parts
+  const { id, entry, lease, media, roster, sounds, idleTimeoutMs, log, onEnd } = parts
   const { fingerprint } = parts.device
   let device = parts.device
   let terms: Terms | undefined
@@ -62,6 +65,8 @@ export const openSession = (parts: SessionParts): LiveSession => {
   let mode = lease.mode
   let picture: PictureSource = lease.picture
   let pipeline: Pipeline | undefined
+  /** Of the epoch; null: it has no sound, and gets none. */
+  let sound: SoundTerms | null = null
   let channel: Channel | undefined
   let waiting: NodeJS.Timeout | undefined
   let over: Promise<void> | undefined
@@ -98,6 +103,7 @@ export const openSession = (parts: SessionParts): LiveSession => {
     onEnd(session)
     clearTimeout(waiting)
     stopWatching()
+    stopListening()
     if (close) channel?.close(close.code, close.message)
     else channel?.end()
     channel = undefined
@@ -130,6 +136,21 @@ export const openSession = (parts: SessionParts): LiveSession => {
     channel?.send({ type: 'grants', grants: grants() })
     entry.changed({ accessLevel: now.level })
   })
+  /** Where the display's sound comes from now; null where nothing gives it any. */
+  const soundSource = async ({ channels }: SoundTerms) =>
+    (await sounds.now?.open({ slot: lease.slot, picture }, channels).catch(error => {
+      log.warn(`session ${entry.id} stays silent`, { session: id, err: error })
+    })) ?? null
+
+  const stopListening = sounds.watch(() => {
+    const changed = inTurn(async () => {
+      if (!sound || !pipeline) return
+      const source = await soundSource(sound)
+      await pipeline.setSound(source)
+      entry.changed({ audio: source !== null })
+    })
+    changed.catch(error => over || log.warn('sound could not be changed', { session: id, err: error }))
+  })
   void lease.lost.then(() => endLater(endings.displayLost))
   void lease.taken.then(() => endLater(endings.taken))
 
@@ -153,6 +174,8 @@ export const openSession = (parts: SessionParts): LiveSession => {
     // A display that others share keeps its mode, whatever one of them asks for when it comes back.
     if (isOther && !lease.isShared) await moveTo(wanted.mode)
     terms = { ...wanted, mode }
+    const source = wanted.sound && (await soundSource(wanted.sound))
+    sound = source && wanted.sound
     epoch++
     const isFirst = epoch === 1
     const openedAtMs = performance.now()
@@ -163,6 +186,7 @@ export const openSession = (parts: SessionParts): LiveSession => {
       keys: mediaKeys(on.exporter, id, epoch),
       picture,
       mode,
+      sound: sound && { ...sound, source },
       codec: wanted.codec,
       bitrateKbps: wanted.bitrateKbps,
       grants: grants(),
@@ -193,7 +217,7 @@ export const openSession = (parts: SessionParts): LiveSession => {
           epoch,
           mode,
           video: { codec: wanted.codec },
-          audio: null,
+          audio: sound && { codec: 'opus', channels: sound.channels, frame_ms: sound.frameMs, rate: 48_000 },
           grants: grants(),
           port: media.port,
           bitrate_kbps: wanted.bitrateKbps,
@@ -208,7 +232,8 @@ export const openSession = (parts: SessionParts): LiveSession => {
           codec: wanted.codec,
           epoch,
         })
-        const facts = { mode, bitrateKbps: wanted.bitrateKbps, accessLevel: device.level }
+        const { bitrateKbps } = wanted
+        const facts = { mode, bitrateKbps, audio: sound !== null, accessLevel: device.level }
         entry.changed(facts)
         entry.live(
           {

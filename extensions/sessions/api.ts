@@ -58,6 +58,8 @@ export interface SessionFacts {
   readonly join?: true
   /** Video payload of one packet, bytes. */
   readonly packetSizeBytes: number
+  /** Whether sound is sent. */
+  readonly audio?: boolean
   /** Absent on planes without grants. */
   readonly accessLevel?: 'full' | 'controller' | 'view' | 'custom'
 }
@@ -87,7 +89,7 @@ export interface SessionEntry {
   streaming(ttffMs: number): void
   /** Another resolution is there, after so many milliseconds. */
   resized(mode: Mode, ms: number): void
-  changed(facts: Partial<Pick<SessionFacts, 'bitrateKbps' | 'accessLevel'>>): void
+  changed(facts: Partial<Pick<SessionFacts, 'bitrateKbps' | 'accessLevel' | 'audio'>>): void
   /** Over, for good; idempotent: the first end counts. */
   end(ended: Ended, reason: DisconnectReason, totals?: SessionTotals): void
 }

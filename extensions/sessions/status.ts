@@ -37,6 +37,10 @@ const pairs = (sessions: readonly Session[]): { session: Session; now: Live }[] 
 const representative = (all: ReturnType<typeof pairs>) =>
   all.find(({ session }) => session.request.plane === 'compat') ?? all[0]
 
+/** Sound begins with the picture. */
+const hasSound = (all: ReturnType<typeof pairs>): boolean =>
+  all.some(({ now }) => now.facts.audio === true && now.ttffMs !== null)
+
 /** `sessions`: live ones, oldest first; `nowMs`: of the clock that they were opened with. */
 export const addToStatus = (
   record: StatusRecord,
@@ -48,6 +52,7 @@ export const addToStatus = (
   return {
     ...record,
     video_streaming: record.video_streaming || all.some(({ now }) => now.ttffMs !== null),
+    audio_streaming: record.audio_streaming || hasSound(all),
     active_sessions: record.active_sessions + all.length,
     ...(one
       ? {
