@@ -69,9 +69,12 @@ export async function psnrOfLastFrame(file: string, picture: string): Promise<nu
   return average === 'inf' ? Number.POSITIVE_INFINITY : Number(average)
 }
 
-function bytesOf(command: string, args: readonly string[]): Promise<Buffer> {
+function bytesOf(command: string, args: readonly string[], input?: Uint8Array): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'] })
+    // A program that has seen enough closes early.
+    child.stdin.on('error', () => {})
+    child.stdin.end(input)
     const chunks: Buffer[] = []
     let err = ''
     child.stdout.on('data', chunk => chunks.push(chunk))
@@ -81,4 +84,16 @@ function bytesOf(command: string, args: readonly string[]): Promise<Buffer> {
       code === 0 ? resolve(Buffer.concat(chunks)) : reject(new Error(`${command}: ${err}`)),
     )
   })
+}
+
+/** Mean colour of a patch in the last picture of a raw H.264 stream, as `[red, green, blue]`. */
+export async function lastColour(
+  h264: Uint8Array,
+  patch: { x: number; y: number; size: number },
+): Promise<number[]> {
+  const { x, y, size } = patch
+  const filter = `crop=${size}:${size}:${x}:${y},scale=1:1:flags=area,format=rgb24`
+  const args = ['-v', 'error', '-f', 'h264', '-i', 'pipe:0', '-vf', filter, '-fps_mode', 'passthrough']
+  const raw = await bytesOf('ffmpeg', [...args, '-f', 'rawvideo', '-'], h264)
+  return [...raw.subarray(-3)]
 }
