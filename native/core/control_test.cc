@@ -127,7 +127,8 @@ TEST(rate_falls_while_packets_queue_and_comes_back) {
   CHECK(run(100, 0.05, 0, 5000) == 10'000);
   CHECK(run(1, 0.05, 1, 60'000) == 10'000);
   CHECK(run(5, 0, 0, 0) == 10'000);
-  CHECK(run(2, 0, 0, 40'000) == 8000);
+  CHECK(run(2, 0, 0, 40'000) == 10'000);
+  CHECK(run(1, 0, 0, 40'000) == 8000);
   CHECK(run(2, 0, 0, 40'000) == 8000);
   CHECK(run(1, 0, 0, 40'000) == 6400);
   CHECK(run(300, 0, 0, 40'000) == 1000);

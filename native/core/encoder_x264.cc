@@ -36,7 +36,8 @@ class X264Encoder final : public Encoder {
     param_.i_log_level = X264_LOG_NONE;
     // Old pictures are kept for a client that has lost newer ones; the search for motion still looks at one
     // alone.
-    kept_ = std::clamp(config.hz * kKeptMs / 1000 + 1, 4, kMostKept);
+    const int room = std::clamp(kMostMacroblocksKept / macroblocks_, 2, kMostKept);
+    kept_ = std::clamp(config.hz * kKeptMs / 1000 + 1, 2, room);
     param_.i_dpb_size = kept_;
     // What libyuv's ARGBToI420 makes of a desktop's pixels: sRGB, BT.601 matrix, limited range.
     param_.vui.b_fullrange = 0;
@@ -102,9 +103,11 @@ class X264Encoder final : public Encoder {
   int fine_quantizer() const override { return 16; }
 
  private:
-  // A loss is told within a round trip, its detection and a frame.
-  static constexpr int kKeptMs = 160;
+  // A loss is told within a round trip, its detection and a frame; and now and then only the second time.
+  static constexpr int kKeptMs = 260;
   static constexpr int kMostKept = 16;
+  // Macroblocks that decoders of level 5.1 have room for, which any that does 4K has.
+  static constexpr int kMostMacroblocksKept = 184'320;
 
   struct HeldSlice {
     int first;

@@ -13,9 +13,15 @@ constexpr double kMostToMend = 0.5;
 constexpr double kUnmendable = 1e-4;
 // An estimate from a few hundred shards is that far off.
 constexpr double kMargin = 1.2;
-// Reports weigh as many shards as they tell of, against this many of what was known.
-constexpr double kRiseShards = 400;
-constexpr double kFallUs = 10e6;
+// A report weighs as many shards as it tells of, against this many of what was known.
+constexpr double kRiseShards = 4000;
+constexpr double kFallShards = 8000;
+// More lost than was expected by so many standard deviations is not chance.
+constexpr double kDeviations = 3;
+constexpr double kKnownShards = 60;
+// Beyond it parity is no help; the bitrate must fall.
+constexpr double kMostLoss = 0.3;
+constexpr double kBurstUs = 10e6;
 constexpr double kMostBurst = 4;
 // What is lost in this time after a jump was sent before the jump could help.
 constexpr int64_t kBlindUs = 400'000;
@@ -36,20 +42,18 @@ void LossEstimate::report(const LossReport& report) {
   if (shards <= 0) return;
   const double share = lost / shards;
   const double expected = loss_ * shards;
-  if (lost > expected + 2 * std::sqrt(std::max(1.0, expected)) + 1) {
-    loss_ = share;
+  if (lost > expected + kDeviations * std::sqrt(std::max(1.0, expected)) + 1) {
+    // A short report is half chance: what was known weighs in.
+    loss_ = std::min(kMostLoss, (lost + kKnownShards * loss_) / (shards + kKnownShards));
     attacked_us_ = report.at_us;
-  } else if (share > loss_) {
-    loss_ += (share - loss_) * shards / (shards + kRiseShards);
   } else {
-    const double fall = 1 - std::exp(-passed / kFallUs);
-    loss_ -= (loss_ - share) * std::min(fall, shards / (shards + kRiseShards));
+    loss_ += (share - loss_) * shards / (shards + (share > loss_ ? kRiseShards : kFallShards));
   }
   // Frames lost in spite of enough parity: the losses come together.
   if (frames_lost && lost > 0 && report.at_us - attacked_us_ > kBlindUs) {
     burst_ = std::min(kMostBurst, burst_ * 1.5);
   } else {
-    burst_ = 1 + (burst_ - 1) * std::exp(-passed / kFallUs);
+    burst_ = 1 + (burst_ - 1) * std::exp(-passed / kBurstUs);
   }
 }
 

@@ -7,8 +7,8 @@ namespace svc {
 
 namespace {
 constexpr int32_t kQueueUs = 30'000;
-// Radio links stall for one report and go on; a queue that grows stays for two.
-constexpr int kQueuedReports = 2;
+// Radio links and busy machines stall for a report or two and go on; a queue that grows stays.
+constexpr int kQueuedReports = 3;
 // Parity mends some ten per cent at a bearable price; what is lost beyond is a link that cannot take it.
 constexpr double kHeavyLoss = 0.15;
 // Frames lost in a report, smoothed: three in a row, not one now and then.

@@ -36,7 +36,7 @@ export interface MediaLink {
   readonly lostVideo: number
   readonly clock: ClockSync
   /** Of video datagrams. */
-  readonly reordering: Pick<Reordering, 'lateUs'>
+  readonly reordering: Pick<Reordering, 'lateUs' | 'lost'>
   /** When the last authentic datagram arrived, microseconds; the link's opening before the first. */
   readonly lastArrivalUs: number
   /** Says `bye` when asked to, and closes the socket once it has left. */

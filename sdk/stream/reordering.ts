@@ -1,4 +1,4 @@
-// How late datagrams come behind later ones: what a receiver must be patient for before it takes one for lost.
+// How late datagrams come behind later ones, and so how many are lost and not only late.
 
 /** Counters behind the newest whose time is remembered. */
 const remembered = 1024
@@ -10,11 +10,24 @@ export interface Reordering {
   sample(counter: bigint, arrivalUs: number, isNewest: boolean): void
   /** Longest time, of late, by which a datagram came behind one that was sent after it, microseconds. */
   lateUs(nowUs: number): number
+  /**
+   * Datagrams lost so far: those that had not come `waitUs` after a later one. Never sinks, so that the host can work with
+   * differences.
+   */
+  lost(nowUs: number, waitUs: number): number
 }
+
+/** Gaps are looked at again this often, microseconds; as many looks are remembered at most. */
+const markEveryUs = 10_000
+const mostMarks = 32
 
 export const createReordering = (): Reordering => {
   const counters = new Float64Array(remembered).fill(-1)
   const arrivals = new Float64Array(remembered)
+  /** What had arrived of the counters up to `newest`, which was the newest at the time. */
+  const marks: { readonly atUs: number; readonly newest: number; arrived: number }[] = []
+  let received = 0
+  let settledLost = 0
   let newest = -1
   let peakUs = 0
   let peakAtUs = 0
@@ -24,8 +37,14 @@ export const createReordering = (): Reordering => {
       const number = Number(counter)
       counters[number % remembered] = number
       arrivals[number % remembered] = arrivalUs
+      received++
+      for (const mark of marks) if (number <= mark.newest) mark.arrived++
       if (isNewest) {
         newest = number
+        const last = marks.at(-1)
+        if (last && arrivalUs - last.atUs < markEveryUs) return
+        marks.push({ atUs: arrivalUs, newest, arrived: received })
+        if (marks.length > mostMarks) marks.shift()
         return
       }
       if (newest - number >= remembered) return
@@ -42,5 +61,15 @@ export const createReordering = (): Reordering => {
       }
     },
     lateUs,
+    lost: (nowUs, waitUs) => {
+      const isSettled = (mark: { atUs: number } | undefined) =>
+        mark !== undefined && nowUs - mark.atUs >= waitUs
+      while (isSettled(marks[1])) marks.shift()
+      const settled = marks[0]
+      if (settled && isSettled(settled)) {
+        settledLost = Math.max(settledLost, settled.newest + 1 - settled.arrived)
+      }
+      return settledLost
+    },
   }
 }

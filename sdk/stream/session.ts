@@ -16,8 +16,10 @@ import { sessionStats } from './session-stats.ts'
 
 /** Feedback period while video arrives, milliseconds (section 7). */
 const feedbackMs = 100
-/** What was asked for and has not come is asked for again after a round trip and this: a frame's own time, microseconds. */
-const requestSlackUs = 40_000
+/** A refresh that was asked for and has not come is asked for again after this: requests get lost too, microseconds. */
+const refreshAgainUs = 20_000
+/** A keyframe, after a round trip and this: each costs the picture more, microseconds. */
+const keyframeSlackUs = 60_000
 /** Round trip to reckon with before the first was measured, microseconds. */
 const unknownRttUs = 100_000
 /** How long a datagram may be late beyond the latest of late, microseconds. */
@@ -54,23 +56,25 @@ export const openSession = async (
   let lossTimer: NodeJS.Timeout | undefined
   let requested = { atUs: 0, from: -1 }
   let fedBackVideo = 0
-  let reportedLost = 0
 
   const newestFrame = () => Math.max(0, assembler.counts.newestWhole)
   const requestKeyframe = () =>
     link.sendPath({ type: 'request', kind: requestKinds.keyframe, newestFrame: newestFrame() })
 
-  /** Asks for what the decoder lacks: at once when that is new, and again when no answer can be on its way any more. */
-  const ask = (now: number) => {
+  /** Asks for what the decoder lacks, at once when that is new; gives when to ask again. */
+  const ask = (now: number): number | undefined => {
     const lacking = assembler.lacking(now)
-    if (!lacking) return
+    if (!lacking) return undefined
     const { firstLost } = lacking
-    const againUs = (link.clock.rttUs ?? unknownRttUs) + requestSlackUs
-    if (requested.from === (firstLost ?? -1) && now - requested.atUs < againUs) return
+    const rttUs = link.clock.rttUs ?? unknownRttUs
+    const againUs = firstLost === undefined ? rttUs + keyframeSlackUs : refreshAgainUs
+    const isSame = requested.from === (firstLost ?? -1)
+    if (isSame && now - requested.atUs < againUs) return requested.atUs + againUs
+    if (!isSame) progress.requests++
     requested = { atUs: now, from: firstLost ?? -1 }
-    progress.requests++
     if (firstLost === undefined) requestKeyframe()
     else link.sendPath({ type: 'request', kind: requestKinds.refresh, newestFrame: newestFrame(), firstLost })
+    return now + againUs
   }
 
   const give = (due: readonly VideoFrame[]) => {
@@ -90,11 +94,11 @@ export const openSession = async (
   const settle = () => {
     clearTimeout(lossTimer)
     const now = nowUs()
-    assembler.patienceUs = 2 * link.reordering.lateUs(now) + patienceUs
+    assembler.patienceUs = 1.25 * link.reordering.lateUs(now) + patienceUs
     give(assembler.tick(now))
-    ask(now)
-    const dueUs = assembler.deadlineUs
-    if (dueUs !== undefined && !end)
+    const askUs = ask(now) ?? Number.POSITIVE_INFINITY
+    const dueUs = Math.min(askUs, assembler.deadlineUs ?? Number.POSITIVE_INFINITY)
+    if (dueUs < Number.POSITIVE_INFINITY && !end)
       lossTimer = setTimeout(settle, Math.max(1, Math.ceil((dueUs - now) / 1000)))
   }
 
@@ -163,13 +167,11 @@ export const openSession = async (
     settle()
     if (link.counts.video === fedBackVideo) return
     fedBackVideo = link.counts.video
-    // A late datagram takes a gap back; what was told never sinks, so that the host can work with differences.
-    reportedLost = Math.max(reportedLost, link.lostVideo)
     link.sendPath({
       type: 'feedback',
       newestFrame: newestFrame(),
       received: link.counts.video,
-      lost: reportedLost,
+      lost: link.reordering.lost(now, assembler.patienceUs),
       recovered: assembler.counts.recovered,
       framesLost: assembler.counts.lostFrames,
       audioLost: audio.counts.lost,
