@@ -108,8 +108,9 @@ export async function openDocument<S extends z.ZodType>(
     get exists() {
       return exists
     },
-    write: next => {
+    write: change => {
       const done = queue.then(async () => {
+        const next = change instanceof Function ? change(value) : change
         await writeDurably(path, `${JSON.stringify({ ...unknown, ...(next as object) }, null, 2)}\n`)
         value = next
         exists = true

@@ -25,22 +25,22 @@ export interface Ledger {
 export async function openLedger(configDir: string, warn: (message: string) => void): Promise<Ledger> {
   const file = await openDocument(join(configDir, 'extensions.json'), Decisions, warn)
   const failuresOf = (id: string): number => file.value.failures[id] ?? 0
-  const setFailures = (id: string, count: number): Record<string, number> => {
-    const { [id]: _, ...others } = file.value.failures
-    return count > 0 ? { ...others, [id]: count } : others
-  }
+  const counted = (failures: Record<string, number>, id: string, count: number): Record<string, number> =>
+    Object.fromEntries(Object.entries({ ...failures, [id]: count }).filter(([, failed]) => failed > 0))
   return {
     isDisabled: id => file.value.disabled.includes(id),
     isTrusted: id => file.value.trusted.includes(id),
     failuresOf,
-    async setEnabled(id, enabled) {
-      const others = file.value.disabled.filter(each => each !== id)
-      const failures = enabled ? setFailures(id, 0) : file.value.failures
-      await file.write({ ...file.value, failures, disabled: enabled ? others : [...others, id].sort() })
-    },
+    setEnabled: (id, enabled) =>
+      file.write(now => {
+        const others = now.disabled.filter(each => each !== id)
+        const failures = enabled ? counted(now.failures, id, 0) : now.failures
+        return { ...now, failures, disabled: enabled ? others : [...others, id].sort() }
+      }),
     async countFailure(id, hasFailed) {
       const count = hasFailed ? failuresOf(id) + 1 : 0
-      if (count !== failuresOf(id)) await file.write({ ...file.value, failures: setFailures(id, count) })
+      if (count !== failuresOf(id))
+        await file.write(now => ({ ...now, failures: counted(now.failures, id, count) }))
     },
   }
 }

@@ -56,7 +56,8 @@ export interface DocumentFile<T> {
   readonly value: T
   /** True once the file exists. */
   readonly exists: boolean
-  write(next: T): Promise<void>
+  /** One write after the other; a function is given what the writes before it left. */
+  write(next: T | ((now: T) => T)): Promise<void>
 }
 
 export interface Context<C = unknown> extends Scope {

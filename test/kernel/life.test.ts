@@ -1,4 +1,6 @@
 // The life of extensions: start order, ranges, cascades, conflicts, and that failure and restarts leave nothing.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { defineExtension, Extensions, event, hook, route, streamReply, token } from 'svc-host/sdk'
 import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
 import { afterEach, expect, test } from 'vitest'
@@ -112,6 +114,9 @@ test('a second provider fails and names the first; a version other than the mani
     extension: defineExtension({ setup: ctx => ctx.provide(Diary, { write: () => {} }) }),
   }
   const h = await start(clock(), clock('1.2.0', 'z-clock'), liar)
+  // Which of two comes first is nobody's promise when both start at once.
+  for (const id of ['clock', 'z-clock']) await h.extensions.enable(id, false)
+  for (const id of ['clock', 'z-clock']) await h.extensions.enable(id, true)
   expect(of(h, 'z-clock')).toMatchObject({
     state: 'failed',
     why: 'setup failed: service clock.time is already provided by clock',
@@ -294,6 +299,17 @@ test('a duplicate route costs its owner, not the first, and its dependants follo
   expect(of(h, 'b-diary')).toMatchObject({ state: 'failed', effects: [] })
   expect(of(h, 'b-diary').why).toContain('a-diary has this route already')
   expect((await h.inject('GET', '/diary')).json).toEqual({ at: 42 })
+})
+
+test('switches thrown at once are all kept, in memory and over a restart', async () => {
+  const ids = Array.from({ length: 30 }, (_, i) => `x${i}`)
+  const h = await start(...ids.map(id => ({ manifest: { id }, extension: defineExtension({ setup() {} }) })))
+  await Promise.all(ids.map(id => h.extensions.enable(id, false)))
+  await Promise.all(ids.map((id, i) => h.extensions.enable(id, i % 2 === 0)))
+  const off = ids.filter((_, i) => i % 2)
+  expect(h.extensions.list().flatMap(({ id, state }) => (state === 'off' ? [id] : []))).toEqual(off)
+  const stored = JSON.parse(readFileSync(join(h.configDir, 'extensions.json'), 'utf8'))
+  expect(stored.disabled).toEqual([...off].sort())
 })
 
 test('a hundred restarts leave nothing behind', async () => {
