@@ -103,7 +103,7 @@ function send(route: Route, reply: FastifyReply, result: unknown): FastifyReply 
 async function sendStream(
   owned: OwnedRoute,
   reply: FastifyReply,
-  { headers, body }: StreamReply,
+  { headers, body, cut }: StreamReply,
   report: (error: unknown) => void,
 ): Promise<void> {
   reply.hijack()
@@ -116,11 +116,12 @@ async function sendStream(
   response.flushHeaders()
   const source = Readable.from(body, { highWaterMark: 1 })
   await owned
-    .run(() => pipeline(source, response))
+    .run(() => pipeline(source, response, { signal: cut }))
     .catch(error => {
       // The head has been sent: cutting the connection is the one way left to say that the answer is not whole.
       response.destroy()
-      if (error?.code !== 'ERR_STREAM_PREMATURE_CLOSE' && !owned.signal.aborted) report(error)
+      const isKnown = error?.code === 'ERR_STREAM_PREMATURE_CLOSE' || cut?.aborted || owned.signal.aborted
+      if (!isKnown) report(error)
     })
 }
 

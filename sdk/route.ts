@@ -46,11 +46,14 @@ export interface StreamReply {
   readonly stream: true
   readonly headers: Readonly<Record<string, string>>
   readonly body: AsyncIterable<string | Uint8Array>
+  /** Aborted: the connection is cut at once, whatever the reader has not taken in; for readers too slow to wait for. */
+  readonly cut?: AbortSignal | undefined
 }
 export const streamReply = (
   headers: Record<string, string>,
   body: AsyncIterable<string | Uint8Array>,
-): StreamReply => ({ stream: true, headers, body })
+  cut?: AbortSignal,
+): StreamReply => ({ stream: true, headers, body, cut })
 
 export interface Request<P, Q, B> {
   readonly params: P

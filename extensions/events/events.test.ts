@@ -28,7 +28,11 @@ function setUp() {
   const open = (cursor?: number, kinds?: string) => {
     const gone = new AbortController()
     readers.push(gone)
-    const body = feed.open({ cursor, wants: kindFilter(kinds), signal: gone.signal })
+    let isBehind = false
+    const onBehind = () => {
+      isBehind = true
+    }
+    const body = feed.open({ cursor, wants: kindFilter(kinds), signal: gone.signal, onBehind })
     const frames = body[Symbol.asyncIterator]()
     /** Frames as names: the sequence number of an event, or what a control frame is called; `:` for a heartbeat. */
     const next = async (): Promise<string[] | 'end'> => {
@@ -39,7 +43,7 @@ function setUp() {
         .filter(Boolean)
         .map(frame => /^id: (\d+)/.exec(frame)?.[1] ?? /^event: (\w+)/.exec(frame)?.[1] ?? frame)
     }
-    return { next, leave: () => gone.abort(), frames }
+    return { next, leave: () => gone.abort(), frames, isBehind: () => isBehind }
   }
   return { bus, feed, emit, open }
 }
@@ -108,11 +112,13 @@ test('a reader who is 256 events behind stays, one more and the stream ends', as
   emit(256)
   await settled()
   expect(await close.next()).toEqual(upTo(1, 256))
+  expect(close.isBehind()).toBe(false)
   // What has been handed over counts until the reader asks for more.
   emit(1)
   await settled()
   expect(await close.next()).toBe('end')
   expect(await tooSlow.next()).toBe('end')
+  expect([close, tooSlow].map(stream => stream.isBehind())).toEqual([true, true])
 })
 
 test('events that the filter holds back do not make a reader slow', async () => {

@@ -15,6 +15,8 @@ export interface StreamOptions {
   readonly wants: (kind: string) => boolean
   /** Aborted when the reader has gone or the extension stops. */
   readonly signal: AbortSignal
+  /** Called when the reader is too far behind to be told any more. */
+  readonly onBehind: () => void
 }
 
 export interface Feed {
@@ -29,13 +31,13 @@ export interface Feed {
 export function createFeed(bus: EventBus): Feed {
   const streams = new Set<Tail>()
   return {
-    open({ cursor, wants, signal }) {
+    open({ cursor, wants, signal, onBehind }) {
       if (streams.size >= maxStreams) throw new HttpError(503, 'too many event streams')
       const replay = replayAfter(bus, cursor)
-      const tail = new Tail(wants)
+      const tail = new Tail(wants, onBehind)
       const unsubscribe = bus.subscribe(event => tail.push(event))
       streams.add(tail)
-      // A stream counts until its connection has gone, so that readers who stopped reading cannot pile up.
+      // A stream counts until its connection has gone, whatever its reader does.
       const leave = (): void => {
         unsubscribe()
         tail.close()
@@ -72,6 +74,7 @@ async function* frames(dropped: boolean, events: readonly EventRecord[], tail: T
 /** What a stream has still to send of what happens now. */
 class Tail {
   readonly #wants: (kind: string) => boolean
+  readonly #onBehind: () => void
   #waiting: EventRecord[] = []
   /** Events of the piece that the reader has not taken in yet. */
   #underWay = 0
@@ -79,15 +82,18 @@ class Tail {
   #wake: (() => void) | undefined
   closed = false
 
-  constructor(wants: (kind: string) => boolean) {
+  constructor(wants: (kind: string) => boolean, onBehind: () => void) {
     this.#wants = wants
+    this.#onBehind = onBehind
   }
 
   push(event: EventRecord): void {
     if (this.closed || !this.#wants(event.kind)) return
     this.#waiting.push(event)
-    if (this.#waiting.length + this.#underWay > maxBehind) this.close()
-    this.#wake?.()
+    if (this.#waiting.length + this.#underWay > maxBehind) {
+      this.close()
+      this.#onBehind()
+    } else this.#wake?.()
   }
 
   /** Only a stream that waits for events gets one: any other has something to send anyway. */

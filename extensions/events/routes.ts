@@ -33,11 +33,13 @@ export const routes = (feed: Feed) => [
     query: Query,
     stream: 'text/event-stream',
     errors: { 503: 'too many event streams' },
-    handler: ({ query, headers, signal }) => {
-      const lastEventId = headers['last-event-id']
+    handler: ({ query, headers: { 'last-event-id': lastEventId }, signal }) => {
       const cursor = cursorOf(Array.isArray(lastEventId) ? lastEventId[0] : lastEventId, query.since)
-      const body = feed.open({ cursor, wants: kindFilter(query.kinds), signal })
-      return streamReply({ 'Cache-Control': 'no-cache, no-transform', 'X-Accel-Buffering': 'no' }, body)
+      const cut = new AbortController()
+      const onBehind = (): void => cut.abort()
+      const body = feed.open({ cursor, wants: kindFilter(query.kinds), signal, onBehind })
+      const headers = { 'Cache-Control': 'no-cache, no-transform', 'X-Accel-Buffering': 'no' }
+      return streamReply(headers, body, cut.signal)
     },
   }),
 ]

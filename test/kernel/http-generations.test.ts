@@ -170,6 +170,36 @@ test('a slow reader holds the source back', async () => {
   expect(made).toBeLessThan(500)
 })
 
+test('a reader that never reads again is cut off when its stream says so', async () => {
+  const tooSlow = new AbortController()
+  let wasToldGone = false
+  const flood = route({
+    method: 'GET',
+    path: '/flood',
+    summary: '',
+    lanes: 'open',
+    stream: 'application/octet-stream',
+    handler: ({ signal }) => {
+      signal.addEventListener('abort', () => {
+        wasToldGone = true
+      })
+      const blocks = async function* () {
+        for (;;) yield Buffer.alloc(65536)
+      }
+      return streamReply({}, blocks(), tooSlow.signal)
+    },
+  })
+  const { front, faults } = await startFront([owned(flood)])
+  const socket = await rawSocket(front.port, 'GET /api/v1/flood HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await new Promise(done => socket.once('data', done))
+  socket.pause()
+  await new Promise(done => setTimeout(done, 300))
+  expect(wasToldGone).toBe(false)
+  tooSlow.abort()
+  await until(() => wasToldGone)
+  expect(faults).toEqual([])
+})
+
 async function rawSocket(port: number, text: string): Promise<TLSSocket> {
   const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false })
   later(() => void socket.destroy())
