@@ -1,5 +1,4 @@
 // The event bus: validated events in one order, a ring to replay from, listeners that can never hold up an emitter.
-
 import { type EventBus, type EventKind, type EventRecord, event } from 'svc-host/sdk'
 import { z } from 'zod'
 import { explainIssues, runAs } from './errors.ts'
@@ -19,11 +18,14 @@ export interface Bus extends EventBus {
   emit<P extends object>(kind: EventKind<P>, payload: P): EventRecord
   /** Observes one kind on behalf of `owner`; returns the way to stop. */
   on(owner: string, kind: string, listener: Listener): () => void
+  /** Resolves when everybody who was told of an event so far is done with it. */
+  settled(): Promise<unknown>
 }
 
 export function createBus(report: (owner: string, during: string, error: unknown) => void): Bus {
   const ring: EventRecord[] = []
   const observers = new Set<(event: EventRecord) => void>()
+  const running = new Set<Promise<unknown>>()
   let newest = 0
 
   /** Later events only: what `replay` has shown is not told again. */
@@ -47,9 +49,12 @@ export function createBus(report: (owner: string, during: string, error: unknown
       return observe(record => {
         if (record.kind !== kind) return
         const failed = (error: unknown): void => void report(owner, `event ${kind}`, error)
-        runAs(owner, async () => listener(record)).catch(failed)
+        const run = runAs(owner, async () => listener(record)).catch(failed)
+        running.add(run)
+        void run.finally(() => running.delete(run))
       })
     },
+    settled: () => Promise.resolve().then(() => Promise.all(running)),
     emit(kind, payload) {
       const parsed = kind.payload.safeParse(payload)
       if (!parsed.success) throw new Error(`event ${kind.kind}: ${explainIssues(parsed.error)}`)

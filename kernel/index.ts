@@ -40,6 +40,7 @@ import { loadAdminToken, writeEndpoint } from './tokens.ts'
 
 /** All that a stop may take; what is left then is undone at the next start. */
 const stopLimitMs = 5000
+const farewellLimitMs = 1500
 
 export interface HostOptions {
   readonly configDir: string
@@ -147,8 +148,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const stop = async (): Promise<void> => {
       bus.emit(HostStopping, {})
       log.info('stopping')
+      // Those who end something of their own do so while everybody is still there to hear of it.
+      await within(farewellLimitMs, bus.settled()).catch(() => {})
       try {
-        await within(stopLimitMs, steps.close())
+        await within(stopLimitMs - farewellLimitMs, steps.close())
         log.info('stopped')
       } catch {
         const left = journal.live().length

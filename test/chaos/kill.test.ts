@@ -4,9 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { isAlive, marked } from '../harness/effects.ts'
+import { isAlive, marked, sessionFolders } from '../harness/effects.ts'
 import { type HostProcess, run, serve, startViewer, until, viewer } from '../harness/host.ts'
 import { xDisplays } from '../harness/x11.ts'
+import { seeded } from '../soak/random.ts'
 
 let folder: string
 let hosts: HostProcess[]
@@ -26,7 +27,11 @@ const begin = async (options: { mgmtPort?: number; nativePort?: number } = {}) =
   return host
 }
 
-test.each([0, 120, 2500])(
+// Five moments by a seed: two while the desktop comes up, three while it streams.
+const random = seeded(20_261_121)
+const moments = [400, 400, 3000, 3000, 3000].map(withinMs => Math.round(random() * withinMs))
+
+test.each(moments)(
   'killed %i ms after the display came up, nothing is left after the next start',
   async delayMs => {
     const first = await begin()
@@ -43,6 +48,7 @@ test.each([0, 120, 2500])(
       '30',
     )
     const before = new Set(marked())
+    const foldersBefore = new Set(sessionFolders())
     const display = await until('a display', () => xDisplays(first.pid)[0])
     await sleep(delayMs)
     first.child.kill('SIGKILL')
@@ -53,6 +59,7 @@ test.each([0, 120, 2500])(
     const second = await begin({ mgmtPort: first.mgmtPort, nativePort: first.nativePort })
     for (const pid of left) expect(isAlive(pid), `process ${pid} outlived the crash`).toBe(false)
     expect(existsSync(display.xauthority)).toBe(false)
+    expect(sessionFolders().filter(folder => !foldersBefore.has(folder))).toEqual([])
     expect(existsSync(`/tmp/.X11-unix/X${display.display.slice(1)}`)).toBe(false)
     expect(second.output()).toMatch(/undone|undid/i)
     watching.kill()

@@ -16,9 +16,10 @@ const over = (sources: readonly Source[], limit: number): string[] =>
 
 // The core was planned at 2,000 lines and came out at 3,800 in about thirty-five files: what took the room is what a host must
 // survive rather than what it can do. Journal, crash undo and confined processes (700), hostile HTTP and TLS (800), five
-// layers of settings with sentences for each mistake (350), tolerant documents and identity (350). Raised once, for that.
+// layers of settings with sentences for each mistake (350), tolerant documents and identity (350). Raised once, for that; and by 30 for sessions that cannot see each other
+// (confine.ts) and a stop that whoever listens hears the end of.
 test('the kernel fits its budget', () => {
-  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(3800)
+  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(3830)
   expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(700)
   expect(over(kernel, 250)).toEqual([])
 })

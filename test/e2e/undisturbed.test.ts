@@ -160,7 +160,9 @@ test('every other extension off and on, 2,000 requests and 32 readers of events:
 
   const stop = new AbortController()
   const steady = readEvents(stop.signal)
-  const comingAndGoing = Array.from({ length: 31 }, () => readEvents(stop.signal, Math.round(100 + Math.random() * 900)))
+  const comingAndGoing = Array.from({ length: 31 }, () =>
+    readEvents(stop.signal, Math.round(100 + Math.random() * 900)),
+  )
   const statuses: number[] = []
   const paths = ['/display/state', '/extensions', '/native/clients', '/display/settings', '/status']
   const [quiet, loud]: Window[][] = [[], []]
@@ -247,6 +249,16 @@ test('an event loop that is held up for 200 ms again and again holds up no frame
   expect(during.worstGapUs, JSON.stringify(during)).toBeLessThan(blockUs / 3)
   expect(during.latencyUs, JSON.stringify(during)).toBeLessThan(blockUs / 3)
   expect(during.perSecond, JSON.stringify(during)).toBeGreaterThan(hz * 0.7)
+})
+
+test('the measure sees a host that is held up for real', async () => {
+  const fromUs = nowUs()
+  process.kill(host.pid, 'SIGSTOP')
+  await sleep(200)
+  process.kill(host.pid, 'SIGCONT')
+  const toUs = nowUs()
+  await settle()
+  expect(look(fromUs, toUs).worstGapUs).toBeGreaterThan(blockUs / 2)
 })
 
 test('the threads that carry frames have priority where the system allows it', async () => {
