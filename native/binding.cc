@@ -2,6 +2,7 @@
 // endings. Order matters (fact 18): the thread-safe function is made and unreferenced, then the raw clean-up
 // hook is added, and only then does any thread start; the hook stops and joins them all while the function
 // still lives.
+#include <malloc.h>
 #include <napi.h>
 #include <openssl/crypto.h>
 
@@ -462,7 +463,17 @@ void start(const Napi::CallbackInfo& info) {
   env.SetInstanceData<EnginePtr>(new EnginePtr(engine));
 }
 
+/// The C library keeps what a session has freed in an arena for each thread it ever had, and gives little
+/// back: with these, large buffers return to the system at once and a host that has served many sessions is
+/// as small as after one.
+void keep_memory_small() {
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+  mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+}
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
+  keep_memory_small();
   const auto add = [&](const char* name, auto function) {
     exports.Set(name, Napi::Function::New(env, function));
   };

@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "path.h"
 #include "thread.h"
@@ -40,8 +41,7 @@ Session::Session(const SessionConfig& config)
   }
   OPENSSL_cleanse(&config_.keys, sizeof config_.keys);
   encoder_kbps_ = encoder_share(config.bitrate_kbps, packetizer_.overhead_percent());
-  encoder_ =
-      open_encoder({config.codec, config.mode.width, config.mode.height, config.mode.hz, encoder_kbps_});
+  open_first_encoder();
   planes_ = std::make_unique<Planes>(config.mode.width, config.mode.height);
   bitrate_kbps_ = config.bitrate_kbps;
   bitrate_wanted_ = config.bitrate_kbps;
@@ -49,6 +49,21 @@ Session::Session(const SessionConfig& config)
 }
 
 Session::~Session() { close(); }
+
+void Session::open_first_encoder() {
+  const Mode& mode = config_.mode;
+  const EncoderConfig encoder{config_.codec, mode.width, mode.height, mode.hz, encoder_kbps_};
+  std::exception_ptr fault;
+  // An encoder's own threads inherit name, signal mask and urgency of the one that opens it.
+  start_thread("svc-encode", Urgency::kHigh, [&] {
+    try {
+      encoder_ = open_encoder(encoder);
+    } catch (...) {
+      fault = std::current_exception();
+    }
+  }).join();
+  if (fault) std::rethrow_exception(fault);
+}
 
 void Session::start(Listener listener) {
   listener_ = std::move(listener);
@@ -160,7 +175,7 @@ int64_t Session::step() {
   uint64_t missed = 0;
   Picture picture = early_us <= 0 ? config_.source->take(watcher_, missed) : Picture();
   if (picture) {
-    cap_.spend();
+    cap_.spend(now, config_.mode.hz);
     frames_dropped_.fetch_add(missed, std::memory_order_relaxed);
     const Picture::Times times = picture.times();
     now = now_us();

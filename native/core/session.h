@@ -166,6 +166,7 @@ class Session final : private Receiver, private SliceSink {
   void run();
   /// Does what is due; gives how long nothing will be due, in microseconds, below 0 for ever.
   int64_t step();
+  void open_first_encoder();
   void apply_resize();
   enum class Entry { kNone, kRecovers, kKeyframe };
   /// How the client can go on with the next frame; asked right before that is coded.

@@ -105,6 +105,7 @@ class X11Source final : public Source {
       const bool moved = cursor_ && cursor_->concerns(*event);
       if (type == damage_event_ || moved) {
         if (!changed_us_) changed_us_ = now_us();
+        changed_again_ = true;
       } else if (type == XCB_CONFIGURE_NOTIFY) {
         size_changed_ =
             size_changed_ || reinterpret_cast<xcb_configure_notify_event_t&>(*event).window == x_.root();
@@ -119,11 +120,18 @@ class X11Source final : public Source {
     if (wants.at_once && !changed_us_) changed_us_ = now_us();
     if (!changed_us_ || !wants.watched || !(wants.wanted || wants.at_once)) return -1;
     const int64_t now = now_us();
-    if (const int64_t early_us = cap_.delay_us(now, wants.hz); early_us > 0) return early_us;
+    if (const int64_t early_us = cap_.delay_us(now, wants.hz); early_us > 0) {
+      held_back_ = true;
+      return early_us;
+    }
+    if (const int64_t wait_us = wants.at_once ? 0 : wait_for_next_us(now, wants.hz); wait_us > 0)
+      return wait_us;
+    held_back_ = false;
+    next_by_us_ = 0;
     const int slot = pool_->claim();
     // Every slot is being read: one is given back within a few milliseconds.
     if (slot < 0) return 1000;
-    cap_.spend();
+    cap_.spend(now, wants.hz);
     Picture picture(pool_, slot);
     // The damage is cleared before the picture is taken, so what changes in between is told of again.
     xcb_damage_subtract(x_, damage_, XCB_NONE, XCB_NONE);
@@ -146,6 +154,20 @@ class X11Source final : public Source {
     return 0;
   }
 
+  /// A change that had to wait for its turn waits a little longer for the next one: pictures go on in step
+  /// with what draws them instead of each a part of an interval late.
+  int64_t wait_for_next_us(int64_t now, int hz) {
+    if (!held_back_) return 0;
+    if (!next_by_us_) {
+      next_by_us_ = now + 600'000 / hz;
+      changed_again_ = false;
+      // Only cleared damage is told of again.
+      xcb_damage_subtract(x_, damage_, XCB_NONE, XCB_NONE);
+      xcb_flush(x_);
+    }
+    return changed_again_ ? 0 : next_by_us_ - now;
+  }
+
   XConnection x_;
   std::unique_ptr<XCursor> cursor_;
   uint8_t damage_event_ = 0;
@@ -156,6 +178,11 @@ class X11Source final : public Source {
   /// When something was first seen to have changed since the last picture; 0 for never.
   int64_t changed_us_ = 0;
   RateCap cap_;
+  /// The change at hand came before its turn.
+  bool held_back_ = false;
+  /// Until when it waits for the one after it; 0: not yet.
+  int64_t next_by_us_ = 0;
+  bool changed_again_ = false;
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST(rate_cap_lets_a_jittering_producer_of_the_same_rate_through) {
     const int64_t wait = cap.delay_us(at, 60);
     free_at = at + std::max<int64_t>(0, wait);
     CHECK(cap.delay_us(free_at, 60) <= 0);
-    cap.spend();
+    cap.spend(free_at, 60);
     taken++;
     CHECK(wait < 8000);
   }
@@ -30,10 +30,47 @@ TEST(rate_cap_holds_back_a_faster_producer) {
   int taken = 0;
   for (int64_t at = 1'000'000; at < 11'000'000; at += 1000) {
     if (cap.delay_us(at, 60) > 0) continue;
-    cap.spend();
+    cap.spend(at, 60);
     taken++;
   }
   CHECK(taken >= 598 && taken <= 616);
+}
+
+TEST(rate_cap_lets_a_lone_change_out_at_once_and_keeps_a_steady_producer_in_step) {
+  RateCap cap;
+  svc::test::Random random(2);
+  const int64_t interval = 16'667;
+  int64_t flip_at = 20 * interval + 3000;
+  int taken = 0;
+  for (int64_t at = interval; at < 1200 * interval;) {
+    const bool is_flip = flip_at <= at;
+    const int64_t now = is_flip ? flip_at : at;
+    // One that may not go is replaced by the producer's next picture.
+    if (cap.delay_us(now, 60) <= 0) {
+      cap.spend(now, 60);
+      taken++;
+    } else {
+      CHECK(!is_flip);
+    }
+    if (is_flip)
+      flip_at += 9 * interval + static_cast<int64_t>(random.below(7 * interval));
+    else
+      at += interval;
+  }
+  CHECK(taken >= 1190 && taken <= 1230);
+}
+
+TEST(rate_cap_never_pairs_the_pictures_of_a_faster_producer) {
+  RateCap cap;
+  int64_t last = 0;
+  int pairs = 0;
+  for (int64_t at = 1'000'000; at < 11'000'000; at += 2000) {
+    if (cap.delay_us(at, 60) > 0) continue;
+    if (at - last < 8000) pairs++;
+    cap.spend(at, 60);
+    last = at;
+  }
+  CHECK(pairs <= 2);
 }
 
 TEST(histogram_gives_quantiles_within_a_few_per_cent_and_starts_over) {
