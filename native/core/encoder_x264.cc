@@ -79,7 +79,10 @@ class X264Encoder final : public Encoder {
     picture_.img.i_stride[0] = planes.y_stride();
     picture_.img.i_stride[1] = picture_.img.i_stride[2] = planes.uv_stride();
     is_usable_.push_back(true);
-    if (keyframe) is_usable_.assign(1, true);
+    if (keyframe) {
+      is_usable_.assign(1, true);
+      keyframe_pts_ = picture_.i_pts;
+    }
     if (is_usable_.size() > static_cast<size_t>(kept_)) is_usable_.pop_front();
     x264_nal_t* nals = nullptr;
     int count = 0;
@@ -97,6 +100,11 @@ class X264Encoder final : public Encoder {
     const size_t gone = std::min<size_t>(frames, is_usable_.size());
     std::fill(is_usable_.end() - static_cast<ptrdiff_t>(gone), is_usable_.end(), false);
     if (std::find(is_usable_.begin(), is_usable_.end(), true) == is_usable_.end()) return false;
+    // libavcodec loses count where frame_num begins again among missing frames: it shows nothing for a round
+    // of it.
+    const int64_t newest = pts_ - 1 - keyframe_pts_;
+    const int64_t round = frame_num_round();
+    if (newest / round != (newest - static_cast<int64_t>(gone)) / round) return false;
     return x264_encoder_invalidate_reference(x264_, pts_ - static_cast<int64_t>(gone)) >= 0;
   }
 
@@ -108,6 +116,13 @@ class X264Encoder final : public Encoder {
   static constexpr int kMostKept = 16;
   // Macroblocks that decoders of level 5.1 have room for, which any that does 4K has.
   static constexpr int kMostMacroblocksKept = 184'320;
+
+  /// After how many frames libx264 lets frame_num begin again.
+  int frame_num_round() const {
+    int round = 16;
+    while (round <= kept_ + 1) round *= 2;
+    return round;
+  }
 
   struct HeldSlice {
     int first;
@@ -167,6 +182,7 @@ class X264Encoder final : public Encoder {
   x264_t* x264_ = nullptr;
   x264_picture_t picture_;
   int64_t pts_ = 0;
+  int64_t keyframe_pts_ = 0;
   int macroblocks_;
   int kept_ = 0;
   /// Of the pictures that are kept, oldest first: whether the client may have them.

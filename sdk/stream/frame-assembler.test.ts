@@ -161,6 +161,64 @@ describe('the loss rule', () => {
   })
 })
 
+describe('recovery without a keyframe', () => {
+  const arrive = (assembler: ReturnType<typeof createFrameAssembler>, shape: Shape, nowUs: number) =>
+    sent(shape).flatMap(p => assembler.push(p, nowUs))
+  const recovers = 8
+
+  it('asks once patience has run out, and waits no longer than until the answer comes', () => {
+    const assembler = createFrameAssembler()
+    assembler.patienceUs = 5000
+    arrive(assembler, simple(0, 1), 0)
+    arrive(assembler, simple(2), 20_000)
+    expect(assembler.lacking(24_000)).toBeUndefined()
+    expect(assembler.deadlineUs).toBe(25_000)
+    expect(assembler.lacking(25_000)).toEqual({ firstLost: 1 })
+    expect(assembler.deadlineUs).toBe(20_000 + lossDelayUs)
+    const out = arrive(assembler, simple(3, recovers), 30_000)
+    expect(out.map(({ frame, isKeyframe, isRecovery }) => ({ frame, isKeyframe, isRecovery }))).toEqual([
+      { frame: 3, isKeyframe: false, isRecovery: true },
+    ])
+    expect(assembler.lacking(90_000)).toBeUndefined()
+    expect(assembler.counts).toMatchObject({ lostFrames: 1, droppedFrames: 1, recoveries: 1 })
+  })
+  it('is no loss at all when what was asked about comes first', () => {
+    const assembler = createFrameAssembler()
+    assembler.patienceUs = 5000
+    arrive(assembler, simple(0, 1), 0)
+    arrive(assembler, simple(2), 20_000)
+    expect(assembler.lacking(26_000)).toEqual({ firstLost: 1 })
+    expect(numbers(arrive(assembler, simple(1), 27_000))).toEqual([1, 2])
+    const [frame] = arrive(assembler, simple(3, recovers), 30_000)
+    expect(frame).toMatchObject({ frame: 3, isRecovery: false })
+    expect(assembler.counts.lostFrames).toBe(0)
+  })
+  it('goes on asking about the first frame lost when the answer is lost too', () => {
+    const assembler = createFrameAssembler()
+    arrive(assembler, simple(0, 1), 0)
+    arrive(assembler, simple(2), 20_000)
+    assembler.tick(60_000)
+    expect(assembler.lacking(60_000)).toEqual({ firstLost: 1 })
+    arrive(assembler, simple(5), 70_000)
+    assembler.tick(120_000)
+    expect(assembler.lacking(120_000)).toEqual({ firstLost: 1 })
+    expect(numbers(arrive(assembler, simple(6, recovers), 121_000))).toEqual([6])
+  })
+  it('is not taken by a decoder that has nothing to build upon', () => {
+    const fresh = createFrameAssembler()
+    arrive(fresh, simple(1), 0)
+    fresh.tick(lossDelayUs)
+    expect(fresh.lacking(lossDelayUs)).toEqual({ firstLost: undefined })
+    expect(arrive(fresh, simple(2, recovers), 50_000)).toEqual([])
+    const behind = createFrameAssembler()
+    arrive(behind, simple(0, 1), 0)
+    behind.skipToKeyframe()
+    expect(behind.lacking(1)).toEqual({ firstLost: undefined })
+    expect(arrive(behind, simple(1, recovers), 2)).toEqual([])
+    expect(numbers(arrive(behind, simple(2, 1), 3))).toEqual([2])
+  })
+})
+
 describe('hostile payloads', () => {
   it('never throw, and hold no more than the limit', () => {
     const limit = 50_000

@@ -260,6 +260,7 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
       counts.recovered += rebuilt
       if (isWhole(frame) && part.frame > counts.newestWhole) counts.newestWhole = part.frame
       drain(out)
+      out.push(...tick(nowUs))
       while (heldBytes > maxHeldBytes && pending.size > 0) {
         giveUp()
         drain(out)

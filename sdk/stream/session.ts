@@ -5,7 +5,7 @@ import { nowUs } from './clock.ts'
 import type { Control } from './control.ts'
 import { createDelayVariation } from './delay-variation.ts'
 import { aborted, StreamError } from './error.ts'
-import { createFrameAssembler, type VideoFrame } from './frame-assembler.ts'
+import { createFrameAssembler, lossDelayUs, type VideoFrame } from './frame-assembler.ts'
 import type { HostMessage, Mode, Started } from './host-message.ts'
 import { type InputEvent, textEvents } from './input-event.ts'
 import { createInputSender, resendMs } from './input-sender.ts'
@@ -171,7 +171,7 @@ export const openSession = async (
       type: 'feedback',
       newestFrame: newestFrame(),
       received: link.counts.video,
-      lost: link.reordering.lost(now, assembler.patienceUs),
+      lost: link.reordering.lost(now, lossDelayUs),
       recovered: assembler.counts.recovered,
       framesLost: assembler.counts.lostFrames,
       audioLost: audio.counts.lost,

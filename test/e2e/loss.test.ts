@@ -1,0 +1,222 @@
+// A stream over paths that delay, reorder, repeat, lose and cut short: what arrives, how long a loss is seen, and what the
+// numbers say.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import {
+  connect,
+  type Identity,
+  loadIdentity,
+  type StreamSession,
+  type VideoFrame,
+} from '../../sdk/stream/index.ts'
+import { type HostProcess, run, serve, until, viewer } from '../harness/host.ts'
+import { openNetwork } from '../harness/network.ts'
+import { openRelay, type Path, type Relay } from '../harness/relay.ts'
+import { likeness } from '../harness/test-picture.ts'
+
+const mode = { width: 640, height: 480, hz: 60 }
+/** A picture is damaged from the last good one to the next; at 20 ms one way no longer than this, milliseconds. */
+const mostDamagedMs = 200
+/** The test picture at this bitrate has more than 35 dB; one that is built on a wrong picture has less than 25. */
+const leastDecibels = 30
+
+let host: HostProcess
+let folder: string
+let identity: Identity
+const relays: Relay[] = []
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-loss-'))
+  host = await serve({ env: { SVC_SOURCE: 'software', SVC_LOG: 'debug' } })
+  const target = `127.0.0.1:${host.nativePort}`
+  const paired = await viewer(join(folder, 'identity'), 'pair', target, '--pin', await host.arm())
+  expect(paired.code, paired.err).toBe(0)
+  identity = await loadIdentity(join(folder, 'identity'))
+})
+afterEach(async () => {
+  await Promise.all(relays.splice(0).map(relay => relay.close()))
+})
+afterAll(async () => {
+  await host?.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+interface Stream {
+  readonly session: StreamSession
+  readonly relay: Relay
+  readonly frames: VideoFrame[]
+}
+
+/** Streams over a path until `close`; keeps all frames. */
+const start = async (path: Path, seed: number, bitrateKbps = 6000): Promise<Stream> => {
+  const relay = await openRelay(host.nativePort, path, seed)
+  relays.push(relay)
+  const connection = await connect({
+    host: '127.0.0.1',
+    port: host.nativePort,
+    identity,
+    name: 'Far',
+    intent: 'stream',
+  })
+  const session = await connection.start({ mode, bitrateKbps, mediaPort: relay.port })
+  const frames: VideoFrame[] = []
+  const collect = async () => {
+    for await (const frame of session.frames) frames.push(frame)
+  }
+  void collect()
+  return { session, relay, frames }
+}
+
+/** The engine's samples of the newest session, as the host logs them each two seconds. */
+const samples = (session: StreamSession): Record<string, number>[] =>
+  host
+    .output()
+    .split('\n')
+    .filter(line => line.includes('pipeline sample') && line.includes(session.started.session))
+    .map(line => JSON.parse(line.slice(line.indexOf('{'))))
+
+/** How long the picture stood still where frames are missing, by the times at which pictures were taken. */
+const damagedMs = (frames: readonly VideoFrame[]): number[] =>
+  frames.flatMap((frame, i) => {
+    const before = frames[i - 1]
+    return before && frame.frame !== before.frame + 1 ? [(frame.captureUs - before.captureUs) / 1000] : []
+  })
+
+/** Decodes all frames and holds each to the picture that its own number says it shows. */
+const expectUndamaged = async (frames: readonly VideoFrame[]) => {
+  const file = join(folder, 'stream.h264')
+  writeFileSync(file, Buffer.concat(frames.map(frame => frame.data)))
+  const pictures = await likeness(file, mode)
+  expect(pictures).toHaveLength(frames.length)
+  for (const [i, { number, decibels }] of pictures.entries()) {
+    expect(decibels, `picture ${i}, number ${number}`).toBeGreaterThan(leastDecibels)
+    expect(number).toBeGreaterThanOrEqual(pictures[i - 1]?.number ?? 0)
+  }
+}
+
+test('5 % of random loss, 20 ms, jitter, reordering and repeats: parity mends it', async () => {
+  const path = {
+    ...{ delayMs: 20, jitterMs: 4, loss: 0.05, reorder: 0.02, reorderMs: 8, duplicate: 0.02 },
+  }
+  const { session, relay, frames } = await start(path, 11)
+  await sleep(8000)
+  const stats = session.stats()
+  await session.close()
+  expect(stats.firstFrameMs).toBeLessThan(400)
+  expect(relay.counts.lost).toBeGreaterThan(100)
+  expect(stats.recoveredPackets).toBeGreaterThan(100)
+  expect(stats.reordered).toBeGreaterThan(100)
+  expect(stats.duplicates).toBeGreaterThan(20)
+  // One block in ten thousand is beyond mending, and some of those before the first report.
+  expect(stats.lostFrames).toBeLessThanOrEqual(2)
+  expect(stats.keyframes).toBe(1)
+  for (const ms of damagedMs(frames)) expect(ms).toBeLessThanOrEqual(mostDamagedMs)
+  await expectUndamaged(frames)
+  // The last one of all is cut short by the end.
+  const last = samples(session).at(-2)!
+  expect(last['loss_percent']).toBeGreaterThan(3)
+  expect(last['loss_percent']).toBeLessThan(10)
+  expect(last['parity_percent']).toBeGreaterThan(20)
+  expect(last['packets_lost']).toBeGreaterThan(10)
+  expect(last['fec_recovered']).toBeGreaterThan(10)
+  expect(last['rtt_us']).toBeGreaterThan(30_000)
+})
+
+test('losses that come together: each is over within 200 ms, without a keyframe and without a damaged picture', async () => {
+  const { session, frames } = await start({ delayMs: 20, jitterMs: 2, loss: 0.05, burst: 12 }, 5)
+  await sleep(8000)
+  const stats = session.stats()
+  await session.close()
+  expect(stats.lostFrames).toBeGreaterThan(2)
+  expect(stats.recoveries).toBeGreaterThan(2)
+  for (const ms of damagedMs(frames)) expect(ms).toBeLessThanOrEqual(mostDamagedMs)
+  await expectUndamaged(frames)
+  expect(samples(session).reduce((sum, sample) => sum + sample['recoveries']!, 0)).toBeGreaterThan(2)
+})
+
+test('a path that is dead for a second: a keyframe, and the stream goes on', async () => {
+  const { session, relay, frames } = await start({ delayMs: 20 }, 1)
+  await until('frames', () => frames.length > 60)
+  relay.change({ delayMs: 20, loss: 1 })
+  await sleep(1000)
+  relay.change({ delayMs: 20 })
+  const aliveUs = performance.now() * 1000
+  const before = frames.length
+  await until('the stream to go on', () => frames.length > before + 30)
+  await session.close()
+  const next = frames.find(frame => frame.arrivalUs > aliveUs)!
+  expect(next.isKeyframe).toBe(true)
+  expect((next.arrivalUs - aliveUs) / 1000).toBeLessThan(mostDamagedMs)
+  await expectUndamaged(frames)
+})
+
+describe('datagrams', () => {
+  test('grow to what was wished where the path takes it', async () => {
+    const { session } = await start({ delayMs: 5 }, 1)
+    await until('a sample', () => samples(session)[0])
+    await session.close()
+    expect(samples(session)[0]!['datagram_bytes']).toBe(session.started.maxDatagramBytes)
+  })
+  test('keep to the largest that passes, and shrink when that shrinks in mid-stream', async () => {
+    const { session, relay, frames } = await start({ delayMs: 5, maxBytes: 1330 }, 1)
+    await until('the size', () => samples(session).some(sample => sample['datagram_bytes']! > 1290))
+    expect(samples(session).at(-1)!['datagram_bytes']).toBeLessThanOrEqual(1330)
+    expect(session.stats().lostFrames).toBe(0)
+    relay.change({ delayMs: 5, maxBytes: 1230 })
+    await until('smaller datagrams', () => samples(session).at(-1)!['datagram_bytes']! <= 1230)
+    const before = frames.length
+    await until('frames', () => frames.length > before + 60)
+    await session.close()
+    await expectUndamaged(frames)
+  })
+})
+
+describe('the clock of the host is known', () => {
+  /** Both processes read the same clock of the system, from other beginnings. */
+  const errorUs = async (path: Path): Promise<number> => {
+    const { session, frames } = await start(path, 3)
+    await sleep(5000)
+    const frame = frames.at(-1)!
+    const offsetUs = session.latencyUs(frame)! - frame.arrivalUs + frame.captureUs
+    await session.close()
+    const trueUs = Number(process.hrtime.bigint() / 1000n) - performance.now() * 1000
+    return Math.abs(offsetUs - trueUs)
+  }
+  test('within 1 ms on loopback', async () => {
+    expect(await errorUs({})).toBeLessThan(1000)
+  })
+  test('within 4 ms where each way takes 20 ms and 5 more or less', async () => {
+    // Half the difference of the two ways' jitter, of the best ping of 8.
+    expect(await errorUs({ delayMs: 20, jitterMs: 5 })).toBeLessThan(4000)
+  })
+})
+
+test('5 % dropped by nftables in a network of its own: parity mends it there too', async () => {
+  const network = await openNetwork()
+  try {
+    await network.dropUdp(5)
+    const stats = join(folder, 'stats.json')
+    const target = `${network.hostAddress}:${host.nativePort}`
+    const watched = await run('ip', [
+      ...['netns', 'exec', network.name, process.execPath],
+      ...['--conditions=svc-source', '--no-node-snapshot', '--disable-warning=ExperimentalWarning'],
+      ...['examples/viewer/main.ts', 'stream', target, '--identity', join(folder, 'identity')],
+      ...['--mode', '1280x720@60', '--bitrate', '8000', '--seconds', '6', '--no-audio', '--quiet'],
+      ...['--pin', await host.arm(), '--stats', stats],
+    ])
+    expect(watched.code, watched.err).toBe(0)
+    const seen = JSON.parse(readFileSync(stats, 'utf8'))
+    expect(await network.dropped()).toBeGreaterThan(50)
+    expect(seen.lost_packets).toBeGreaterThan(50)
+    expect(seen.recovered_packets).toBeGreaterThan(20)
+    expect(seen.lost_frames).toBeLessThanOrEqual(2)
+    expect(seen.frames).toBeGreaterThan(200)
+    expect(seen.max_frame_gap_ms).toBeLessThanOrEqual(mostDamagedMs)
+    expect(seen.time_to_first_frame_ms).toBeLessThan(400)
+  } finally {
+    await network.close()
+  }
+})
