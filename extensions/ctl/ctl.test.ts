@@ -5,18 +5,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { PairingWindow } from 'svc-host/api/pairing'
+import { hostCollect } from 'svc-host/api/status'
 import { defineExtension, event } from 'svc-host/sdk'
 import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { z } from 'zod'
 import { run } from '../../kernel/cli.ts'
 
+let nativePort = 9777
 /** What a plane tells pairing: that it answers PIN exchanges. */
 const plane: InlineExtension = {
   manifest: { id: 'plane', requires: { 'pairing.window': '^1.0.0' } },
   extension: defineExtension({
     deps: { pairing: PairingWindow },
-    setup: (ctx, { pairing }) => ctx.effect('serve', () => pairing.serve()),
+    setup: (ctx, { pairing }) => {
+      ctx.tap(hostCollect, facts => ({ ...facts, ports: { ...facts.ports, native: nativePort } }))
+      return ctx.effect('serve', () => pairing.serve())
+    },
   }),
 }
 const tick = event('test.tick', z.object({ n: z.int() }))
@@ -89,7 +94,9 @@ test('arming shows the PIN first and what to do with it; the window follows what
   expect(armed.code).toBe(0)
   const { pin } = (await host.inject('GET', '/native/pair')).json
   expect(armed.out.split('\n')[0]).toBe(`PIN ${pin}`)
-  expect(armed.out).toMatch(new RegExp(`within (2:00|1:5\\d) minutes[\\s\\S]*--pin ${pin}`))
+  expect(armed.out).toMatch(new RegExp(`within (2:00|1:5\\d) minutes[\\s\\S]* stream [\\d.]+ --pin ${pin}`))
+  nativePort = 9778
+  expect((await type('ctl pair status')).out).toMatch(/ stream [\d.]+:9778 --pin /)
 
   const bound = await json(`ctl pair arm --ttl 30 --expires-in 1h --fingerprint ${ann}`)
   expect(bound.data).toMatchObject({ armed: true, pin: expect.stringMatching(/^\d{4}$/) })

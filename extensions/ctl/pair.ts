@@ -17,6 +17,13 @@ interface CompatPairing {
   pin_pending: boolean
   pending: { uniqueid: string; fingerprint: string; peer_ip: string }[]
 }
+/** Where a client finds the native plane. */
+interface Reach {
+  local_ip: string
+  ports?: { native?: number }
+}
+/** What a client takes when no port is named. */
+const usualPort = 9777
 interface ArmOptions {
   ttl?: number
   expiresIn?: number
@@ -54,10 +61,9 @@ export function declarePair(program: Parser, verb: Verb, { out }: CommandContext
     window: Window,
     host: { request: <T>(m: string, p: string) => Promise<T> },
   ): Promise<string> => {
-    const { local_ip } = await orElse(host.request<{ local_ip: string }>('GET', '/host'), {
-      local_ip: '127.0.0.1',
-    })
-    return windowText(out, window, plain(local_ip))
+    const { local_ip, ports } = await orElse<Reach>(host.request('GET', '/host'), { local_ip: '127.0.0.1' })
+    const port = ports?.native ?? usualPort
+    return windowText(out, window, plain(local_ip) + (port === usualPort ? '' : `:${port}`))
   }
   pair
     .command('status')
