@@ -27,3 +27,19 @@ export function isAlive(pid: number): boolean {
     return false
   }
 }
+
+/** What one host's journal tells of, whatever other hosts run beside it. */
+export function effectsOf(configDir: string): { pids: number[]; folders: string[] } {
+  const journal = readFileSync(`${configDir}/journal`, 'utf8')
+  const markers = [...journal.matchAll(/"marker":"([0-9a-f]{32})"/g)].map(([, marker]) => marker!)
+  const folders = [...journal.matchAll(/"path":"([^"]+)"/g)].map(([, path]) => path!)
+  const pids = marked().filter(pid => {
+    try {
+      const environ = readFileSync(`/proc/${pid}/environ`, 'latin1')
+      return markers.some(marker => environ.includes(`SVC_EFFECT_MARKER=${marker}`))
+    } catch {
+      return false // it has gone meanwhile
+    }
+  })
+  return { pids, folders: folders.filter(existsSync) }
+}

@@ -1,9 +1,9 @@
 // kill -9 at a random moment between the start of a stream and its tenth second: the next start leaves nothing of it.
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { isAlive, marked, sessionFolders } from '../harness/effects.ts'
+import { effectsOf, isAlive } from '../harness/effects.ts'
 import { freePort, serve, startViewer, viewer } from '../harness/host.ts'
 import type { Sweep } from './main.ts'
 
@@ -21,18 +21,18 @@ export const killSweep: Sweep = {
     if (paired.code !== 0) throw new Error(`pairing failed: ${paired.err}`)
     return {
       async round(random) {
-        const [markedBefore, foldersBefore] = [new Set(marked()), new Set(sessionFolders())]
         const doomed = await serve({ configDir, ...ports })
         const watching = startViewer(identity, 'stream', target, '--mode', '1280x720@60', '--seconds', '20')
         await sleep(random() * (random() < 0.5 ? 1000 : 6000))
         await doomed.stop('SIGKILL')
-        const left = marked().filter(pid => !markedBefore.has(pid))
+        const { pids, folders } = effectsOf(configDir)
+        watching.kill()
         const next = await serve({ configDir, ...ports })
         try {
-          const survivors = left.filter(isAlive)
+          const survivors = pids.filter(isAlive)
           if (survivors.length) throw new Error(`processes outlived the crash: ${survivors.join(', ')}`)
-          const folders = sessionFolders().filter(name => !foldersBefore.has(name))
-          if (folders.length) throw new Error(`folders outlived the crash: ${folders.join(', ')}`)
+          const kept = folders.filter(existsSync)
+          if (kept.length) throw new Error(`folders outlived the crash: ${kept.join(', ')}`)
           const broken = readdirSync(configDir).filter(name => name.includes('.broken-'))
           if (broken.length) throw new Error(`files broke: ${broken.join(', ')}`)
           const roster = await next.api('GET', '/native/clients')
