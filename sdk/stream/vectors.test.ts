@@ -174,6 +174,7 @@ describe('path', () => {
     host_receive_us: 'hostReceiveUs',
     host_send_us: 'hostSendUs',
     newest_frame: 'newestFrame',
+    first_lost: 'firstLost',
     frames_lost: 'framesLost',
     audio_lost: 'audioLost',
     delay_variation_us: 'delayVariationUs',
