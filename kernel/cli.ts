@@ -82,7 +82,7 @@ async function serve(configDir: string, flags: Flags, { env, signal }: Surroundi
   if (typeof flags['mgmt-bind'] === 'string') parseBind(flags['mgmt-bind'])
   // Only now: other commands do without the whole host.
   const { startHost } = await import('./index.ts')
-  const host = await startHost({ configDir, flags, env, safe: flags['safe'] === true })
+  const host = await startHost({ configDir, flags, env, safe: flags['safe'] === true, signal })
   if (!signal.aborted) await new Promise(done => signal.addEventListener('abort', done))
   await host.stop()
 }

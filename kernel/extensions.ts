@@ -1,4 +1,5 @@
 // The life of extensions: one serialized reconcile brings what runs in line with what is wanted and possible.
+import { setTimeout as delay } from 'node:timers/promises'
 import { type ExtensionRecord, type Extensions, HttpError, type Log } from 'svc-host/sdk'
 import type { Reach } from './context.ts'
 import type { Found } from './discover.ts'
@@ -13,6 +14,9 @@ import { describe, setUp, tearDown, type Unit } from './unit.ts'
 
 /** Owner of what the kernel itself registers; always on. */
 export const kernelOwner = 'kernel'
+
+/** How long the routes of those that are on wait for those that start beside them. */
+const patienceMs = 500
 
 export interface Life extends Extensions {
   /** Brings everything in line; resolves when nothing more can be done. */
@@ -143,7 +147,13 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
         running.set(unit, done)
       }
       if (running.size === 0) return any
-      await Promise.race(running.values())
+      // Whoever hangs in its setup does not keep what the others serve away.
+      const slow = new AbortController()
+      await Promise.race([
+        ...running.values(),
+        delay(patienceMs, undefined, { signal: slow.signal }).then(publish),
+      ])
+      slow.abort()
     }
   }
 

@@ -51,6 +51,8 @@ export interface HostOptions {
   /** What to run instead of what is found on the disk. */
   readonly found?: readonly Found[]
   readonly sink?: LogSink
+  /** Aborted: a start under way waits for nobody any more; the stop is still the caller's. */
+  readonly signal?: AbortSignal
   /** True: the process belongs to somebody else, who sees to errors that nobody caught. */
   readonly isEmbedded?: boolean
 }
@@ -141,9 +143,12 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const describe = hooks.own(kernelOwner, DescribeHost as never)
 
     steps.add('extensions', () => life.stop())
-    await life.reconcile()
-    bus.emit(HostStarted, { ...((await describe.call({})) as object), version })
-    log.info(`svc-host ${version} is ready on port ${mgmtPort}`, { configDir })
+    const givenUp = new Promise(done => options.signal?.addEventListener('abort', done, { once: true }))
+    await Promise.race([life.reconcile(), givenUp])
+    if (!options.signal?.aborted) {
+      bus.emit(HostStarted, { ...((await describe.call({})) as object), version })
+      log.info(`svc-host ${version} is ready on port ${mgmtPort}`, { configDir })
+    }
 
     const stop = async (): Promise<void> => {
       bus.emit(HostStopping, {})

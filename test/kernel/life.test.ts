@@ -301,6 +301,39 @@ test('a duplicate route costs its owner, not the first, and its dependants follo
   expect((await h.inject('GET', '/diary')).json).toEqual({ at: 42 })
 })
 
+test('an extension that hangs in its setup keeps nobody else waiting, to start or to be served', async () => {
+  let gate = Promise.resolve()
+  const hanging: InlineExtension = {
+    manifest: { id: 'hanging' },
+    extension: defineExtension({ setup: () => gate }),
+  }
+  const page: InlineExtension = {
+    manifest: { id: 'page' },
+    extension: defineExtension({
+      setup: ctx =>
+        ctx.route(
+          route({
+            method: 'GET',
+            path: '/page',
+            summary: '',
+            lanes: 'open',
+            replies: { 200: z.object({}) },
+            handler: () => ({}),
+          }),
+        ),
+    }),
+  }
+  const h = await start(hanging, page)
+  for (const id of ['hanging', 'page']) await h.extensions.enable(id, false)
+  const { promise, resolve: open } = Promise.withResolvers<void>()
+  gate = promise
+  const both = [h.extensions.enable('hanging', true), h.extensions.enable('page', true)]
+  await expect.poll(async () => (await h.inject('GET', '/page')).status, { timeout: 5000 }).toBe(200)
+  expect(of(h, 'hanging').state).toBe('starting')
+  open()
+  expect((await Promise.all(both)).map(({ state }) => state)).toEqual(['on', 'on'])
+})
+
 test('switches thrown at once are all kept, in memory and over a restart', async () => {
   const ids = Array.from({ length: 30 }, (_, i) => `x${i}`)
   const h = await start(...ids.map(id => ({ manifest: { id }, extension: defineExtension({ setup() {} }) })))
