@@ -14,8 +14,7 @@ constexpr double kUnmendable = 1e-4;
 // An estimate from a few hundred shards is that far off.
 constexpr double kMargin = 1.2;
 // A report weighs as many shards as it tells of, against this many of what was known.
-constexpr double kRiseShards = 4000;
-constexpr double kFallShards = 8000;
+constexpr double kPastShards = 4000;
 // More lost than was expected by so many standard deviations is not chance.
 constexpr double kDeviations = 3;
 constexpr double kKnownShards = 60;
@@ -47,7 +46,7 @@ void LossEstimate::report(const LossReport& report) {
     loss_ = std::min(kMostLoss, (lost + kKnownShards * loss_) / (shards + kKnownShards));
     attacked_us_ = report.at_us;
   } else {
-    loss_ += (share - loss_) * shards / (shards + (share > loss_ ? kRiseShards : kFallShards));
+    loss_ += (share - loss_) * shards / (shards + kPastShards);
   }
   // Frames lost in spite of enough parity: the losses come together.
   if (frames_lost && lost > 0 && report.at_us - attacked_us_ > kBlindUs) {

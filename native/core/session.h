@@ -228,6 +228,8 @@ class Session final : private Receiver, private SliceSink {
   uint32_t frame_ = 0;
   int64_t keyframe_allowed_us_ = 0;
   Recovery recovery_;
+  /// What the last frame recovered from, if the next one does so too; below 0 if not.
+  int64_t again_from_ = -1;
   int64_t pictured_us_ = 0;
   int encoder_kbps_ = 0;
   int64_t refine_at_us_ = -1;

@@ -41,8 +41,15 @@ Session::Entry Session::next_entry(int64_t now) {
       recovery_.is_due(static_cast<uint32_t>(from), now, rtt_us_.load(std::memory_order_relaxed))) {
     recovers = encoder_->forget(frame_ - static_cast<uint32_t>(from));
     if (!recovers) keyframe_wanted_.store(true, std::memory_order_release);
+    again_from_ = recovers ? from : -1;
+  } else if (again_from_ >= 0) {
+    // The answer may be lost as well: the frame after it does without it, so that the client need not ask
+    // again.
+    recovers = encoder_->forget(frame_ - static_cast<uint32_t>(again_from_));
+    again_from_ = -1;
   }
   if (now >= keyframe_allowed_us_ && keyframe_wanted_.exchange(false, std::memory_order_acq_rel)) {
+    again_from_ = -1;
     return Entry::kKeyframe;
   }
   return recovers ? Entry::kRecovers : Entry::kNone;

@@ -4,6 +4,8 @@
 const remembered = 1024
 /** What was seen counts less by half after this, microseconds. */
 const halfLifeUs = 5_000_000
+/** What is reckoned with before anything was seen, microseconds. */
+const unknownLateUs = 8000
 
 export interface Reordering {
   /** An authentic datagram of the stream. */
@@ -29,7 +31,7 @@ export const createReordering = (): Reordering => {
   let received = 0
   let settledLost = 0
   let newest = -1
-  let peakUs = 0
+  let peakUs = unknownLateUs
   let peakAtUs = 0
   const lateUs = (nowUs: number) => peakUs * 0.5 ** (Math.max(0, nowUs - peakAtUs) / halfLifeUs)
   return {
@@ -37,7 +39,7 @@ export const createReordering = (): Reordering => {
       const number = Number(counter)
       counters[number % remembered] = number
       arrivals[number % remembered] = arrivalUs
-      received++
+      if (received++ === 0) peakAtUs = arrivalUs
       for (const mark of marks) if (number <= mark.newest) mark.arrived++
       if (isNewest) {
         newest = number
