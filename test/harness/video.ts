@@ -51,7 +51,8 @@ export async function drawnNumbers(file: string, block = 16, bits = 32): Promise
 /** Peak signal-to-noise ratio, in dB, of the last frame of a recording against a picture. */
 export async function psnrOfLastFrame(file: string, picture: string): Promise<number> {
   const last = `${picture}.last.png`
-  const cut = await run('ffmpeg', ['-v', 'error', '-y', '-sseof', '-1', '-i', file, '-update', '1', last])
+  // From the beginning: a still picture sends its last frame long before the sound ends.
+  const cut = await run('ffmpeg', ['-v', 'error', '-y', '-i', file, '-an', '-update', '1', last])
   if (cut.code !== 0) throw new Error(`ffmpeg: ${cut.err}`)
   const { err } = await run('ffmpeg', [
     '-i',
