@@ -10,6 +10,8 @@ namespace {
 enum class Request : uint8_t { kKeyframe = 1, kRefresh = 2 };
 // The encoder is told of changes of its share by more than this, in twentieths; each costs it a little.
 constexpr int kWorthwhile = 20;
+// A keyframe that was lost may be followed by another one this much sooner than one that was only asked for.
+constexpr int64_t kSoonerUs = 50'000;
 // What has not been heard for this long is not probed.
 constexpr int64_t kProbedWithinUs = 1'500'000;
 }  // namespace
@@ -37,10 +39,12 @@ void Session::set_bitrate(int kbps) {
 Session::Entry Session::next_entry(int64_t now) {
   const int64_t from = lost_from_.exchange(-1, std::memory_order_acq_rel);
   bool recovers = false;
+  int64_t sooner_us = 0;
   if (from >= 0 && from < frame_ &&
       recovery_.is_due(static_cast<uint32_t>(from), now, rtt_us_.load(std::memory_order_relaxed))) {
     recovers = encoder_->forget(frame_ - static_cast<uint32_t>(from));
     if (!recovers) keyframe_wanted_.store(true, std::memory_order_release);
+    sooner_us = kSoonerUs;
     again_from_ = recovers ? from : -1;
   } else if (again_from_ >= 0) {
     // The answer may be lost as well: the frame after it does without it, so that the client need not ask
@@ -48,7 +52,8 @@ Session::Entry Session::next_entry(int64_t now) {
     recovers = encoder_->forget(frame_ - static_cast<uint32_t>(again_from_));
     again_from_ = -1;
   }
-  if (now >= keyframe_allowed_us_ && keyframe_wanted_.exchange(false, std::memory_order_acq_rel)) {
+  if (now >= keyframe_allowed_us_ - sooner_us &&
+      keyframe_wanted_.exchange(false, std::memory_order_acq_rel)) {
     again_from_ = -1;
     return Entry::kKeyframe;
   }
