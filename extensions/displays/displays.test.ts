@@ -3,13 +3,7 @@ import fc from 'fast-check'
 import type { Mode } from 'svc-host/api/media'
 import { startHost } from 'svc-host/testing'
 import { afterEach, expect, test } from 'vitest'
-import {
-  type BackendDisplay,
-  type BackendRequest,
-  type DisplayBackend,
-  DisplayPool,
-  type DisplayRequest,
-} from './api.ts'
+import { type BackendDisplay, type BackendRequest, type DisplayBackend, DisplayPool } from './api.ts'
 import { createIdentitySlots } from './identity.ts'
 import { arrange } from './layout.ts'
 import { isGone, type Life, type LifeInput, step } from './lifecycle.ts'

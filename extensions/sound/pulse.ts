@@ -34,7 +34,7 @@ export const pulseArguments = (options: {
     '--log-target=stderr',
     '--log-level=warn',
   ],
-  ...['--high-priority=no', '--realtime=no', '--disable-shm=yes', '--disallow-exit=yes'],
+  ...['--high-priority=no', '--realtime=no', '--disable-shm=yes'],
   ...['-L', `module-native-protocol-unix socket=${options.socket} auth-cookie=${options.cookie}`],
   ...['-L', nullSink(options.channels)],
   // Its console is this host's pipe: it ends with it, whatever becomes of the host.

@@ -70,7 +70,7 @@ export async function psnrOfLastFrame(file: string, picture: string): Promise<nu
   return average === 'inf' ? Number.POSITIVE_INFINITY : Number(average)
 }
 
-function bytesOf(command: string, args: readonly string[], input?: Uint8Array): Promise<Buffer> {
+export function bytesOf(command: string, args: readonly string[], input?: Uint8Array): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'pipe'] })
     // A program that has seen enough closes early.

@@ -12,7 +12,7 @@ export interface XDisplay {
 }
 
 /** The process and all that descend from it. */
-function descendants(of: number): Set<number> {
+export function descendants(of: number): Set<number> {
   const parents = new Map<number, number>()
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue

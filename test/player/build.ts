@@ -33,3 +33,5 @@ export async function buildProgram(name: string, libraries: readonly string[], f
 }
 
 export const buildPlayer = () => buildProgram('player', ['xcb', 'xcb-shm'])
+
+export const buildBeep = () => buildProgram('beep', ['xcb', 'libpulse-simple'])

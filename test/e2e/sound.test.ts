@@ -1,0 +1,293 @@
+// Sound end to end: what a session's programs play is in the client's recording, at the right pitch and time, on the right
+// channel, and nowhere else.
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { connect, loadIdentity } from 'svc-host/stream'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { isAlive } from '../harness/effects.ts'
+import { type HostProcess, serve, startViewer, until, viewer } from '../harness/host.ts'
+import {
+  channelsOf,
+  greyFrames,
+  inside,
+  levelAt,
+  lossyPath,
+  loudPart,
+  onsets,
+  pitch,
+  playInside,
+  writeTones,
+} from '../harness/sound.ts'
+import { descendants, streamedDisplay, type XDisplay, xDisplays } from '../harness/x11.ts'
+import { buildBeep } from '../player/build.ts'
+
+let host: HostProcess
+let folder: string
+const target = () => `127.0.0.1:${host.nativePort}`
+const children: { kill(): unknown }[] = []
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'svc-sound-'))
+  // Programs of a session are another account's.
+  process.umask(0o022)
+})
+/** The sound servers of the host that run now. */
+const soundServers = () =>
+  [...descendants(host.pid)].filter(pid => {
+    try {
+      return readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'pulseaudio'
+    } catch {
+      return false
+    }
+  })
+
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill()
+  await until('the displays to go', () => xDisplays(host.pid).length === 0, 25_000)
+  await until('their sound servers to go', () => soundServers().length === 0)
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const open = async (env: Record<string, string> = {}): Promise<void> => {
+  host = await serve({ env })
+  const paired = await viewer(join(folder, 'identity'), 'pair', target(), '--pin', await host.arm())
+  expect(paired.code, paired.err).toBe(0)
+}
+
+interface Told {
+  readonly audio_packets: number
+  readonly lost_audio_packets: number
+  readonly max_frame_gap_ms: number
+}
+
+/** Streams for some seconds into a recording of this name; `ended` gives what the viewer tells. */
+function record(name: string, seconds: number, flags: readonly string[] = [], identity = 'identity') {
+  const [file, stats] = [join(folder, `${name}.mkv`), join(folder, `${name}.json`)]
+  const child = startViewer(
+    join(folder, identity),
+    ...['stream', target(), '--mode', '640x360@60', '--seconds', String(seconds)],
+    ...['--record', file, '--stats', stats, ...flags],
+  )
+  children.push(child)
+  const ended = new Promise<Told>((resolve, reject) =>
+    child.once('exit', code =>
+      code === 0 ? resolve(JSON.parse(readFileSync(stats, 'utf8'))) : reject(new Error(child.text())),
+    ),
+  )
+  // Who does not wait for it is not told that it was ended.
+  ended.catch(() => {})
+  return { file, ended }
+}
+
+/** Plays a file inside a session once its sound server answers. */
+async function play(display: XDisplay, file: string) {
+  const child = playInside(await inside(host, display), 'paplay', '--latency-msec=200', file)
+  children.push(child)
+  return child
+}
+
+/** A readable copy where every account may look. */
+const tones = async (name: string, hz: readonly number[], seconds: number): Promise<string> => {
+  const file = join(tmpdir(), `${folder.split('/').at(-1)}-${name}.wav`)
+  await writeTones(file, hz, seconds)
+  children.push({ kill: () => rmSync(file, { force: true }) })
+  return file
+}
+
+describe('the test picture', () => {
+  beforeAll(() => open({ SVC_SOURCE: 'software' }))
+  afterAll(() => host?.stop())
+
+  test('beeps at each second of the clock that it shows, at 440 Hz', async () => {
+    const { file, ended } = record('tone', 5, ['--mode', '1280x720@60'])
+    const told = await ended
+    expect(told.lost_audio_packets).toBe(0)
+    const [left, right] = await channelsOf(file, 2)
+    const beeps = onsets(left!)
+    expect(beeps.length).toBeGreaterThanOrEqual(3)
+    expect(onsets(right!)).toEqual(beeps)
+    const first = Math.round(beeps[1]! * 48_000)
+    expect(Math.abs(pitch(left!.subarray(first + 480, first + 4320)) - 440)).toBeLessThan(1)
+
+    const frames = await greyFrames(file, 'crop=1024:16:0:16,scale=64:1:flags=area', 64)
+    const offsets = beeps.map(beep => {
+      const frame = frames.find(({ seconds }) => seconds >= beep)
+      if (!frame) return 0
+      const clockUs = [...frame.grey].reduce((sum, grey) => sum * 2n + (grey > 128 ? 1n : 0n), 0n)
+      const shown = Number(clockUs % 1_000_000n) / 1e6
+      // By the picture's clock a beep begins at a whole second; by the file's it was heard at `beep`.
+      const due = frame.seconds - shown
+      return beep - due - Math.round(beep - due)
+    })
+    for (const offset of offsets) expect(Math.abs(offset), String(offsets)).toBeLessThan(0.04)
+  })
+
+  test('loses no sound that parity could have saved, at 5 % loss', async () => {
+    const identity = await loadIdentity(join(folder, 'identity'))
+    const path = await lossyPath(host.nativePort, 5)
+    const connection = await connect({
+      ...{ host: '127.0.0.1', port: host.nativePort, identity, name: 'lossy', intent: 'stream' },
+    })
+    const session = await connection.start({
+      mode: { width: 320, height: 240, hz: 30 },
+      audio: { channels: 2, frameMs: 5 },
+      mediaPort: path.port,
+    })
+    expect(session.started.audio).toEqual({ codec: 'opus', channels: 2, frameMs: 5, rate: 48_000 })
+    const drain = (async () => {
+      for await (const _ of session.frames) {
+      }
+    })()
+    let packets = 0
+    const listen = (async () => {
+      for await (const _ of session.audio) packets++
+    })()
+    await sleep(500)
+    path.lose(0.05)
+    await sleep(12_000)
+    path.lose(0)
+    await sleep(300)
+    const stats = session.stats()
+    await session.close()
+    await Promise.all([drain, listen])
+    await path.close()
+    expect(path.lostSound.length).toBeGreaterThan(10)
+    expect(stats.recoveredAudioPackets).toBeGreaterThan(0)
+    expect(packets).toBe(stats.audioPackets)
+    // A packet of a group is lost for good only with three of its six datagrams; one of silence stands alone, and
+    // in ten of them a second there is nothing to be heard.
+    const lost = new Set(path.lostSound)
+    const beyondRepair = path.lostSound.filter(counter =>
+      [...Array(6).keys()].some(
+        shift => [...Array(6).keys()].filter(i => lost.has(counter - shift + i)).length >= 3,
+      ),
+    )
+    const silent = path.lostSound.length * 0.5
+    expect(stats.lostAudioPackets).toBeLessThanOrEqual(beyondRepair.length + silent)
+  }, 40_000)
+})
+
+describe('a session', () => {
+  beforeAll(() => open())
+  afterAll(() => host?.stop())
+
+  test('has a server of its own without rights, which leaves with a host that is killed', async () => {
+    record('rights', 20)
+    await inside(host, await streamedDisplay(host))
+    const [server] = await until('a sound server', () => {
+      const found = soundServers()
+      return found.length === 1 && found
+    })
+    const status = readFileSync(`/proc/${server}/status`, 'utf8')
+    expect(status).toMatch(/^NoNewPrivs:\s+1$/m)
+    expect(status).toMatch(/^CapEff:\s+0+$/m)
+    if (process.getuid?.() === 0) expect(statSync(`/proc/${server}`).uid).not.toBe(0)
+    expect(readFileSync(`/proc/${server}/environ`, 'latin1')).not.toContain('SVC_CONFIG_DIR')
+    await host.stop('SIGKILL')
+    await until('the sound server to go', () => !isAlive(server!))
+    await open()
+  }, 40_000)
+
+  test('is heard at the moment at which it is seen', async () => {
+    const program = join(tmpdir(), `${folder.split('/').at(-1)}-beep`)
+    copyFileSync(await buildBeep(), program)
+    children.push({ kill: () => rmSync(program, { force: true }) })
+    const { file, ended } = record('beep', 7)
+    const display = await streamedDisplay(host)
+    const beeping = playInside(await inside(host, display), program)
+    children.push(beeping)
+    const told = await ended
+    expect(told.lost_audio_packets).toBe(0)
+    const [left] = await channelsOf(file, 2)
+    const beeps = onsets(left!)
+    const frames = await greyFrames(file, 'scale=1:1:flags=area', 1)
+    const flashes = frames.flatMap(({ seconds, grey }, i) =>
+      grey[0]! > 128 && i > 0 && frames[i - 1]!.grey[0]! <= 128 ? [seconds] : [],
+    )
+    expect(beeps.length, beeping.text()).toBeGreaterThanOrEqual(3)
+    const offsets = beeps.flatMap(beep => {
+      const near = flashes.map(flash => beep - flash).filter(offset => Math.abs(offset) < 0.5)
+      return near.length ? [near[0]!] : []
+    })
+    expect(offsets.length).toBeGreaterThanOrEqual(3)
+    for (const offset of offsets) expect(Math.abs(offset), String(offsets)).toBeLessThanOrEqual(0.04)
+  }, 40_000)
+
+  test.each([
+    [6, ['FL', 'FR', 'FC', 'LFE', 'BL', 'BR'], [300, 400, 500, 60, 700, 800]],
+    [8, ['FL', 'FR', 'FC', 'LFE', 'BL', 'BR', 'SL', 'SR'], [300, 400, 500, 60, 700, 800, 900, 1000]],
+  ])(
+    'with %i channels each one is heard where it belongs',
+    async (channels, names, hz) => {
+      const file = await tones(`surround-${channels}`, hz, 3)
+      const recording = record(`surround-${channels}`, 6, ['--channels', String(channels)])
+      const playing = await play(await streamedDisplay(host), file)
+      await recording.ended
+      const heard = await channelsOf(recording.file, channels)
+      for (const [i, name] of names.entries()) {
+        const part = loudPart(heard[i]!)
+        expect(part.length / 48_000, `${name}: ${playing.text()}`).toBeGreaterThan(1)
+        expect(Math.abs(pitch(part) - hz[i]!), name).toBeLessThan(1)
+        for (const [j, other] of hz.entries()) {
+          const level = levelAt(part.subarray(0, 48_000), other)
+          if (i === j) expect(level, name).toBeGreaterThan(0.3)
+          else expect(level, `${names[j]} in ${name}`).toBeLessThan(0.03)
+        }
+      }
+    },
+    40_000,
+  )
+
+  test('two at once do not hear each other', async () => {
+    const other = await viewer(join(folder, 'other'), 'pair', target(), '--pin', await host.arm())
+    expect(other.code, other.err).toBe(0)
+    const files = [await tones('first', [440, 440], 4), await tones('second', [660, 660], 4)]
+    const first = record('first', 8)
+    const one = await streamedDisplay(host)
+    const second = record('second', 7, [], 'other')
+    const two = await until('the second display', () =>
+      xDisplays(host.pid).find(({ display }) => display !== one.display),
+    )
+    await play(one, files[0]!)
+    await play(two, files[1]!)
+    await Promise.all([first.ended, second.ended])
+    for (const [file, own, foreign] of [
+      [first.file, 440, 660],
+      [second.file, 660, 440],
+    ] as const) {
+      const part = loudPart((await channelsOf(file, 2))[0]!)
+      expect(Math.abs(pitch(part) - own)).toBeLessThan(1)
+      expect(levelAt(part, foreign)).toBeLessThan(0.001)
+    }
+  }, 60_000)
+
+  test('goes on in silence while the extension is off, and is heard again', async () => {
+    const file = await tones('long', [440, 440], 60)
+    const recording = record('toggled', 13)
+    const display = await streamedDisplay(host)
+    const streaming = async () => (await host.api('GET', '/status')).body.audio_streaming
+    const turn = (enabled: boolean) => host.api('PUT', '/extensions/sound', { enabled })
+    await play(display, file)
+    await sleep(3000)
+    expect(await streaming()).toBe(true)
+    expect((await turn(false)).status).toBe(200)
+    expect(await streaming()).toBe(false)
+    await sleep(2000)
+    expect((await turn(true)).status).toBe(200)
+    await until('sound to be sent again', streaming)
+    await until('the server to take players', async () => {
+      const again = await play(display, file)
+      const isOver = new Promise<boolean>(resolve => again.once('exit', () => resolve(true)))
+      return !(await Promise.race([isOver, sleep(500, false)]))
+    })
+    const told = await recording.ended
+    expect(told.max_frame_gap_ms).toBeLessThan(1000)
+    const [left] = await channelsOf(recording.file, 2)
+    const loud = Array.from({ length: Math.floor(left!.length / 4800) }, (_, i) =>
+      levelAt(left!.subarray(i * 4800, (i + 1) * 4800), 440) > 0.2 ? 'x' : '.',
+    ).join('')
+    expect(loud).toMatch(/x{5,}\.{10,}x{8,}/)
+  }, 60_000)
+})
