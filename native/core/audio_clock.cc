@@ -25,8 +25,8 @@ constexpr double kImpossibleUs = 5'000;
 // Beyond this much the samples themselves are corrected, until they are within the other.
 constexpr double kCorrectAboveUs = 1'000;
 constexpr double kCorrectedUs = 100;
-// A twelfth of a semitone would be 5,000 ppm; nobody hears this.
-constexpr double kCorrectionRate = 2e-3;
+// Less than two hundredths of a semitone: nobody hears this.
+constexpr double kCorrectionRate = 1e-3;
 // A hole or a leap, not a drift.
 constexpr double kLeapUs = 40'000;
 constexpr double kMostSilenceUs = 500'000;
@@ -98,10 +98,11 @@ void AudioClock::feed(const float* samples, size_t frames, int64_t first_us, boo
     return clock_.next_us() - (have() - at_) * kNominalUs - static_cast<double>(next_us_);
   };
   phase_us_ = phase();
-  if (!heard || phase_us_ < -kLeapUs) {
-    // Nobody notices, or time has been said to be later than it was: what is held is left out as far as
-    // needed.
-    if (!heard) {
+  const bool is_new = !clock_.is_settled() && std::abs(phase_us_) > kCorrectAboveUs && phase_us_ < kLeapUs;
+  if (!heard || is_new || phase_us_ < -kLeapUs) {
+    // Nobody notices, or the first arrivals were late ones: then what is said changes and not what is heard.
+    // Else time has been said to be later than it was, and what is held is left out as far as needed.
+    if (!heard || is_new) {
       next_us_ += std::llround(phase_us_);
     } else {
       const double skip = std::min(have() - at_ - 1, -phase_us_ / kNominalUs);

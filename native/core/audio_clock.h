@@ -25,6 +25,8 @@ class CaptureClock {
   double next_us() const { return offset_us_ + static_cast<double>(frames_) * period_us_; }
   /// How much faster than the host's clock the device runs, in parts per million; 0 until it is known.
   double drift_ppm() const { return settled_ ? (1e6 / kAudioRate / period_us_ - 1) * 1e6 : 0; }
+  /// Whether enough has been seen to tell lateness from drift.
+  bool is_settled() const { return settled_; }
   void reset() { *this = CaptureClock(); }
 
  private:

@@ -3,6 +3,7 @@
 #include "audio_sender.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "thread.h"
 
@@ -87,7 +88,7 @@ void AudioSender::run() {
 void AudioSender::code(const AudioChunk& chunk) {
   const size_t samples = static_cast<size_t>(kChunkFrames * config_.channels);
   // A leap of time inside a packet would put its second half at the wrong one.
-  if (filled_ > 0 && chunk.capture_us != frame_us_ + kChunkUs) filled_ = 0;
+  if (filled_ > 0 && std::abs(chunk.capture_us - frame_us_ - kChunkUs) > kChunkUs) filled_ = 0;
   if (filled_ == 0) {
     frame_us_ = chunk.capture_us;
     frame_silent_ = true;

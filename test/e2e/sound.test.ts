@@ -81,9 +81,9 @@ function record(name: string, seconds: number, flags: readonly string[] = [], id
   return { file, ended }
 }
 
-/** Plays a file inside a session once its sound server answers. */
+/** Plays a file inside a session, with a buffer of 2 s, as music players do. */
 async function play(display: XDisplay, file: string) {
-  const child = playInside(await inside(host, display), 'paplay', '--latency-msec=200', file)
+  const child = playInside(await inside(host, display), 'paplay', file)
   children.push(child)
   return child
 }
