@@ -668,6 +668,23 @@ describe('core', () => {
     expect(answers(questions)).toEqual(withParity.map(b => b.parity_shards.join('')))
   })
 
+  test('groups of sound are as the vectors say', () => {
+    interface GroupVector {
+      readonly packet: number
+      readonly k: number
+      readonly m: number
+      readonly frame_ms: number
+      readonly capture_us: string
+      readonly packets: readonly string[]
+      readonly payloads: readonly string[]
+    }
+    const { groups } = vectors('audio-group') as { groups: GroupVector[] }
+    expect(groups.length).toBeGreaterThan(2)
+    const question = ({ packet, k, m, capture_us, frame_ms, packets }: GroupVector) =>
+      ['audio', packet, k, m, capture_us, frame_ms * 1000, ...packets.map(opus => opus || '-')].join(' ')
+    expect(answers(groups.map(question))).toEqual(groups.map(({ payloads }) => payloads.join(' ')))
+  })
+
   test('path messages and input events are read as the vectors say', () => {
     const path = vectors('path')
     const whole = path.messages.map((m: { encoded: string }) => m.encoded).join('')

@@ -9,6 +9,7 @@ AudioPacketizer::AudioPacketizer(const AudioPacketizerConfig& config, const Medi
     : config_(config),
       cipher_(key, true),
       send_(std::move(send)),
+      first_(config.first),
       group_(static_cast<size_t>(config.group)),
       mended_(static_cast<size_t>(config.parity)) {}
 

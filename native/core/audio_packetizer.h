@@ -18,6 +18,8 @@ struct AudioPacketizerConfig {
   /// Packets of a group, 1 to 16, and its parity shards, 0 to 50.
   int group = 4;
   int parity = 2;
+  /// Number of the first packet.
+  uint32_t first = 0;
 };
 
 /// One session's sound out. Each packet leaves as soon as it is there; the parity follows the last of its

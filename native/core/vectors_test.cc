@@ -3,6 +3,7 @@
 //   seal KEY IV STREAM EPOCH SESSION COUNTER PLAIN    -> the datagram
 //   open KEY IV DATAGRAM                              -> its payload, or `no`
 //   parity K M SHARD_BYTES DATA                       -> the parity shards, one after the other
+//   audio PACKET K M CAPTURE_US FRAME_US OPUS OPUS...  -> the payloads of one group of sound
 //   path PAYLOAD                                      -> type:body for each message
 //   input PAYLOAD                                     -> number:type:body for each event, or `no`
 //   replay COUNTER COUNTER...                         -> 1 or 0 for each: taken or dropped
@@ -10,6 +11,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "audio_packetizer.h"
 #include "core_test.h"
 #include "datagram.h"
 #include "input.h"
@@ -123,6 +125,29 @@ std::string replay(std::istream& in) {
   return out;
 }
 
+std::string audio(std::istream& in) {
+  AudioPacketizerConfig config{.session = 1, .epoch = 1};
+  int64_t capture_us = 0;
+  int64_t frame_us = 0;
+  in >> config.first >> config.group >> config.parity >> capture_us >> frame_us;
+  const MediaKey key{};
+  Cipher opener(key, false);
+  std::string answer;
+  AudioPacketizer packetizer(config, key, [&](View sealed, bool) {
+    std::vector<uint8_t> datagram(sealed.data, sealed.data + sealed.bytes);
+    const auto header = read_header(sealed);
+    const bool opens = header && opener.open(datagram.data(), datagram.size(), header->counter);
+    const size_t payload = datagram.size() - kHeaderBytes - kTagBytes;
+    if (!answer.empty()) answer += ' ';
+    answer += opens ? hex({datagram.data() + kHeaderBytes, payload}) : "no";
+  });
+  for (std::string text; in >> text; capture_us += frame_us) {
+    const auto opus = unhex(text);
+    packetizer.add({opus.data(), opus.size()}, capture_us);
+  }
+  return answer;
+}
+
 }  // namespace
 
 int answer_vectors() {
@@ -133,6 +158,7 @@ int answer_vectors() {
     const auto answer = what == "seal"     ? seal
                         : what == "open"   ? open
                         : what == "parity" ? parity
+                        : what == "audio"  ? audio
                         : what == "path"   ? path
                         : what == "input"  ? input
                         : what == "replay" ? replay
