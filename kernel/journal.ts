@@ -38,14 +38,15 @@ export interface Journal {
   close(): Promise<void>
 }
 
+const checksum = (json: string): string => crc32(json).toString(16).padStart(8, '0')
 const format = (line: Line): string => {
   const json = JSON.stringify(line)
-  return `${crc32(json).toString(16).padStart(8, '0')} ${json}\n`
+  return `${checksum(json)} ${json}\n`
 }
 
 function parseLine(text: string): Line | undefined {
   const json = text.slice(9)
-  if (text[8] !== ' ' || Number.parseInt(text.slice(0, 8), 16) !== crc32(json)) return undefined
+  if (text.slice(0, 9) !== `${checksum(json)} `) return undefined
   try {
     return Line.safeParse(JSON.parse(json)).data
   } catch {
