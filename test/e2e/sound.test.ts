@@ -185,8 +185,12 @@ describe('a session', () => {
     expect(status).toMatch(/^CapEff:\s+0+$/m)
     if (process.getuid?.() === 0) expect(statSync(`/proc/${server}`).uid).not.toBe(0)
     expect(readFileSync(`/proc/${server}/environ`, 'latin1')).not.toContain('SVC_CONFIG_DIR')
-    await host.stop('SIGKILL')
+    host.child.kill('SIGKILL')
     await until('the sound server to go', () => !isAlive(server!))
+    // The rest of the desktop goes at the next start.
+    const next = await serve({ configDir: host.configDir })
+    await next.stop()
+    await host.stop()
     await open()
   }, 40_000)
 
