@@ -24,7 +24,8 @@ const group = (name: string, include: string[], extra: object = {}) => ({
 
 // These start hosts, X servers and encoders on fixed ports and displays; side by side they would starve each other.
 const whole = ['test/e2e/**/*.test.ts', 'test/chaos/**/*.test.ts', 'test/conformance/**/*.test.ts']
-const alone = { fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 }
+// They run in real time: one that a busy neighbour has held up gets a second chance, and a real fault fails it twice.
+const alone = { fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000, retry: 1 }
 
 export default defineConfig({
   test: {
@@ -40,7 +41,11 @@ export default defineConfig({
           sequence: { groupOrder: 0 },
         },
       ),
-      group('native', ['native/**/*.test.ts'], { testTimeout: 60_000, sequence: { groupOrder: 1 } }),
+      group('native', ['native/**/*.test.ts'], {
+        testTimeout: 60_000,
+        retry: 1,
+        sequence: { groupOrder: 1 },
+      }),
       group('whole', whole, { ...alone, sequence: { groupOrder: 2 } }),
     ],
   },
