@@ -24,8 +24,7 @@ const group = (name: string, include: string[], extra: object = {}) => ({
 
 // These start hosts, X servers and encoders on fixed ports and displays; side by side they would starve each other.
 const whole = ['test/e2e/**/*.test.ts', 'test/chaos/**/*.test.ts', 'test/conformance/**/*.test.ts']
-// They run in real time: one that a busy neighbour has held up gets a second chance, at the price that a rare fault can hide.
-const alone = { fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000, retry: 1 }
+const alone = { fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 }
 
 export default defineConfig({
   test: {
@@ -43,7 +42,6 @@ export default defineConfig({
       ),
       group('native', ['native/**/*.test.ts'], {
         testTimeout: 60_000,
-        retry: 1,
         sequence: { groupOrder: 1 },
       }),
       group('whole', whole, { ...alone, sequence: { groupOrder: 2 } }),
