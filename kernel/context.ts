@@ -66,7 +66,7 @@ function createVerbs(subject: Subject, effects: Effects, reach: Reach): Scope {
   const run = <T>(fn: () => T): T => runAs(owner, fn)
 
   const addRoute = (route: Route): void => {
-    const entry: Registered = { owner, route, signal: effects.signal, run, scope: effects }
+    const entry: Registered = { owner, route, signal: effects.signal, scope: effects }
     effects.refuse(`route ${route.method} ${route.path}`)
     reach.routes.add(entry)
     effects.add(`route ${route.method} ${route.path}`, () => {

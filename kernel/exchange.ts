@@ -3,21 +3,17 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { type Caller, HttpError, isHttpError, type Reply, type Route, type StreamReply } from 'svc-host/sdk'
-import type { z } from 'zod'
+import { z } from 'zod'
+import { runAs } from './errors.ts'
 import type { Takeover } from './generation.ts'
 import type { OwnedRoute } from './http.ts'
 
 /** Parses what came from outside; the message names the field, never the value. */
-function check(where: string, schema: z.ZodType, value: unknown, status: number): unknown {
+function check(schema: z.ZodType, value: unknown, status: number): unknown {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  const issue = result.error.issues[0]!
-  const field = issue.path.reduce<string>(
-    (text, key) =>
-      typeof key === 'number' ? `${text}[${key}]` : text ? `${text}.${String(key)}` : String(key),
-    where,
-  )
-  throw new HttpError(status, field ? `${field}: ${issue.message}` : issue.message)
+  const { path, message } = result.error.issues[0]!
+  throw new HttpError(status, path.length ? `${z.core.toDotPath(path)}: ${message}` : message)
 }
 
 /** Runs the route's handler for one request and sends what it answers. */
@@ -42,9 +38,9 @@ export async function answer(
   })
   if (owned.signal.aborted) stop()
   const call = {
-    params: route.params ? check('', route.params, { ...(request.params as object) }, 400) : undefined,
-    query: route.query ? check('', route.query, { ...(request.query as object) }, 400) : undefined,
-    body: route.body ? check('', route.body, given, route.invalidBody ?? 422) : undefined,
+    params: route.params ? check(route.params, { ...(request.params as object) }, 400) : undefined,
+    query: route.query ? check(route.query, { ...(request.query as object) }, 400) : undefined,
+    body: route.body ? check(route.body, given, route.invalidBody ?? 422) : undefined,
     headers: request.headers,
     caller,
     signal: gone.signal,
@@ -53,17 +49,17 @@ export async function answer(
     reply.raw.detachSocket(takeover.socket as never)
     reply.hijack()
     const { socket, head } = takeover
-    return owned
-      .run(async () => route.upgrade!({ ...call, raw: request.raw, socket, head }))
-      .catch(error => {
+    return runAs(owner, async () => route.upgrade!({ ...call, raw: request.raw, socket, head })).catch(
+      error => {
         socket.destroy()
         report(error)
-      })
+      },
+    )
   }
   if (!route.handler) throw new HttpError(426, 'this path is for connections that upgrade')
   let result: unknown
   try {
-    result = await owned.run(async () => route.handler!(call))
+    result = await runAs(owner, async () => route.handler!(call))
   } catch (error) {
     if (owned.signal.aborted) throw new HttpError(503, `${owner} is stopping`)
     if (gone.signal.aborted && (error as Error)?.name === 'AbortError') return reply.hijack()
@@ -115,14 +111,12 @@ async function sendStream(
   })
   response.flushHeaders()
   const source = Readable.from(body, { highWaterMark: 1 })
-  await owned
-    .run(() => pipeline(source, response, { signal: cut }))
-    .catch(error => {
-      // The head has been sent: cutting the connection is the one way left to say that the answer is not whole.
-      response.destroy()
-      const isKnown = error?.code === 'ERR_STREAM_PREMATURE_CLOSE' || cut?.aborted || owned.signal.aborted
-      if (!isKnown) report(error)
-    })
+  await runAs(owned.owner, () => pipeline(source, response, { signal: cut })).catch(error => {
+    // The head has been sent: cutting the connection is the one way left to say that the answer is not whole.
+    response.destroy()
+    const isKnown = error?.code === 'ERR_STREAM_PREMATURE_CLOSE' || cut?.aborted || owned.signal.aborted
+    if (!isKnown) report(error)
+  })
 }
 
 const FRAMEWORK: Record<string, string> = {

@@ -72,11 +72,11 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
     // Of two that claim one path, the one that has been on for longer keeps it.
     live.sort((a, b) => (units.get(a.owner)?.order ?? 0) - (units.get(b.owner)?.order ?? 0))
     const leftOut = await front.publish(live)
-    for (const { owner, error } of leftOut) {
-      const unit = units.get(owner)
+    for (const error of leftOut) {
+      const unit = units.get(error.extension)
       if (!unit) throw error
-      faults.report(owner, 'publishing its routes', error)
-      unit.failure = messageOf(error)
+      faults.report(error.extension, error.during, error)
+      unit.failure = error.message
     }
     return leftOut.length === 0
   }

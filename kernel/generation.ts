@@ -3,10 +3,13 @@ import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
 import { type Caller, HttpError, type Route } from 'svc-host/sdk'
+import { ExtensionError } from './errors.ts'
 import { answer, refuse } from './exchange.ts'
 import type { OwnedRoute } from './http.ts'
-import { urlOf } from './openapi.ts'
 import { Tally } from './tally.ts'
+
+/** Where a route is served, its parameters in braces. */
+export const urlOf = (route: Route): string => (route.absolute ? route.path : `/api/v1${route.path}`)
 
 /** What a generation asks of the front. */
 export interface Gate {
@@ -28,7 +31,7 @@ export class Generation {
   readonly #app: FastifyInstance
   readonly #takeovers = new WeakMap<IncomingMessage, Takeover>()
 
-  /** Resolves to a generation that can answer; rejects where the framework refuses a route. */
+  /** Resolves to a generation that can answer; rejects with an `ExtensionError` where the framework refuses a route. */
   static async build(routes: readonly OwnedRoute[], gate: Gate): Promise<Generation> {
     const generation = new Generation(routes, gate)
     await generation.#app.ready()
@@ -54,15 +57,17 @@ export class Generation {
       }
     })
     app.setErrorHandler((error, _request, reply) => refuse(reply, error))
-    for (const owned of routes) this.#mount(app, owned, gate)
-    const patterns = routes.map(({ route }) => ({
-      method: route.method,
-      pattern: new RegExp(
-        `^${urlOf(route)
-          .replace(/[.+()[\]$^|\\]/g, '\\$&')
-          .replace(/\{\w+\}/g, '[^/]+')}$`,
-      ),
-    }))
+    for (const owned of routes) {
+      try {
+        this.#mount(app, owned, gate)
+      } catch (cause) {
+        throw new ExtensionError(owned.owner, `${owned.route.method} ${owned.route.path}`, cause)
+      }
+    }
+    const patterns = routes.map(({ route }) => {
+      const parts = urlOf(route).split(/\{\w+\}/)
+      return { method: route.method, pattern: new RegExp(`^${parts.map(RegExp.escape).join('[^/]+')}$`) }
+    })
     app.setNotFoundHandler((request, reply) => {
       const path = request.url.split('?', 1)[0]!
       const methods = patterns.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method)

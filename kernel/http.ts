@@ -5,13 +5,15 @@ import { hostname } from 'node:os'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
 import {
+  type ApiRoutes,
   type DeviceRegistry,
   type HostIdentity,
   HttpError,
   type PluginTokens,
   type Route,
 } from 'svc-host/sdk'
-import type { Generation } from './generation.ts'
+import type { ExtensionError } from './errors.ts'
+import { type Generation, urlOf } from './generation.ts'
 import { authorize, type Peer } from './lanes.ts'
 import { type BindAddress, isLoopback, type Listener, openListener } from './listener.ts'
 import { buildGeneration } from './sift.ts'
@@ -23,8 +25,6 @@ export interface OwnedRoute {
   readonly route: Route
   /** Aborted when the owner stops. */
   readonly signal: AbortSignal
-  /** Runs owner code so that what it does, later too, is laid at the owner's door. */
-  run<T>(fn: () => T): T
 }
 
 export interface FrontOptions {
@@ -41,18 +41,13 @@ export interface FrontOptions {
   report(owner: string, during: string, error: unknown): void
 }
 
-/** An owner whose routes could not be published, with the reason. */
-export interface LeftOut {
-  readonly owner: string
-  readonly error: Error
-}
-
 export interface Front {
-  /** Makes exactly these routes live, all or nothing per owner; resolves to the owners left out. */
-  publish(routes: readonly OwnedRoute[]): Promise<LeftOut[]>
+  /** Makes exactly these routes live, all or nothing per owner; resolves to why owners were left out. */
+  publish(routes: readonly OwnedRoute[]): Promise<ExtensionError[]>
   /** Waits until nothing of this owner is open; cuts the rest after `graceMs`. */
   drain(owner: string, graceMs: number): Promise<void>
-  routes(): readonly OwnedRoute[]
+  /** What is live, with full paths. */
+  routes: ApiRoutes['list']
   /** Opens the sockets; rejects with a sentence that names the address. */
   listen(): Promise<void>
   /** Stops accepting, lets open answers finish for `graceMs` (default 1000), then cuts them. */
@@ -81,7 +76,7 @@ export function createFront(options: FrontOptions): Front {
   const ownHost = hostCheck(options.names ?? [])
   const onSocket = new WeakMap<Duplex, Set<() => void>>()
   let live: Generation | undefined
-  let published: readonly OwnedRoute[] = []
+  let published: ReturnType<ApiRoutes['list']> = []
   let listener: Listener | undefined
   let queue: Promise<unknown> = Promise.resolve()
 
@@ -133,11 +128,11 @@ export function createFront(options: FrontOptions): Front {
     },
   }
 
-  const swap = async (routes: readonly OwnedRoute[]): Promise<LeftOut[]> => {
+  const swap = async (routes: readonly OwnedRoute[]): Promise<ExtensionError[]> => {
     const { generation, sound, leftOut } = await buildGeneration(routes, gate)
     const old = live
     live = generation
-    published = sound
+    published = sound.map(({ owner, route }) => ({ owner, url: urlOf(route), route }))
     void old?.retire()
     await new Promise(done => setImmediate(done))
     return leftOut

@@ -29,7 +29,6 @@ import { undoLeftovers } from './leftovers.ts'
 import { type BindAddress, DEFAULT_BIND, parseBind } from './listener.ts'
 import { takeLock } from './lock.ts'
 import { createLog, type LogSink } from './log.ts'
-import { openApiDocument } from './openapi.ts'
 import { closeInherited } from './process.ts'
 import { extensionRoutes } from './routes.ts'
 import { createEffects } from './scope.ts'
@@ -132,13 +131,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
     services.offer(kernelOwner, Extensions, life)
     services.offer(kernelOwner, CertificateIdentity, identity)
     services.offer(kernelOwner, HostInfo, { version, configDir, mgmtPort, startedUnixMs: Date.now() })
-    services.offer(kernelOwner, ApiRoutes, {
-      list: () => front.routes(),
-      document: () => openApiDocument(front.routes(), { title: 'svc-host management API', version }),
-    })
-    const run = <T>(fn: () => T): T => fn()
+    services.offer(kernelOwner, ApiRoutes, { list: front.routes })
     for (const route of extensionRoutes(life)) {
-      reach.routes.add({ owner: kernelOwner, route, signal: steps.signal, run, scope: steps })
+      reach.routes.add({ owner: kernelOwner, route, signal: steps.signal, scope: steps })
     }
     const describe = hooks.own(kernelOwner, DescribeHost as never)
 

@@ -1,11 +1,22 @@
-// Sorts out owners whose routes cannot be served, so that one bad declaration costs nobody else.
+// Builds generations: an owner with a route that cannot be served is left out, so that one bad declaration costs nobody else.
 import type { Route } from 'svc-host/sdk'
-import { messageOf } from './errors.ts'
-import { type Gate, Generation } from './generation.ts'
-import type { LeftOut, OwnedRoute } from './http.ts'
-import { schemasOf, urlOf } from './openapi.ts'
+import { z } from 'zod'
+import { ExtensionError, messageOf } from './errors.ts'
+import { type Gate, Generation, urlOf } from './generation.ts'
+import type { OwnedRoute } from './http.ts'
 
 const METHODS = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE']
+
+const described = new WeakSet<Route>()
+
+/** Throws where a schema cannot be told to others as JSON Schema; looks at each route once. */
+function describeSchemas(route: Route): void {
+  if (described.has(route)) return
+  for (const schema of [route.params, route.query, route.body])
+    if (schema) z.toJSONSchema(schema, { io: 'input' })
+  for (const schema of Object.values(route.replies ?? {})) if (schema) z.toJSONSchema(schema)
+  described.add(route)
+}
 
 /** What is wrong with a route on its own; JavaScript authors have no compiler to tell them. */
 function fault(route: Route): string | undefined {
@@ -21,57 +32,40 @@ function fault(route: Route): string | undefined {
   if (!route.upgrade && !route.stream && !Object.keys(route.replies ?? {}).length)
     return 'replies are missing'
   try {
-    schemasOf(route)
+    describeSchemas(route)
   } catch (cause) {
     return `a schema cannot be described: ${messageOf(cause)}`
   }
   return undefined
 }
 
-/** Sorts out owners with a route that cannot be built or that a sound owner before them has. */
-function sift(routes: readonly OwnedRoute[]): { sound: OwnedRoute[]; leftOut: LeftOut[] } {
+/** Throws for the first route that is bad, or that another before it has already. */
+function check(routes: readonly OwnedRoute[]): void {
   const holders = new Map<string, string>()
-  const sound: OwnedRoute[] = []
-  const leftOut: LeftOut[] = []
-  for (const [owner, own] of Map.groupBy(routes, each => each.owner)) {
-    const keys = new Set<string>()
-    let error: Error | undefined
-    for (const { route } of own) {
-      const key = `${route.method} ${urlOf(route).replace(/\{\w+\}/g, '{}')}`
-      const holder = keys.has(key) ? owner : holders.get(key)
-      const why = holder ? `${holder} has this route already` : fault(route)
-      if (why) error ??= new Error(`[${owner}] ${route.method} ${route.path}: ${why}`)
-      keys.add(key)
-    }
-    if (error) leftOut.push({ owner, error })
-    else sound.push(...own)
-    if (!error) for (const key of keys) holders.set(key, owner)
+  for (const { owner, route } of routes) {
+    const key = `${route.method} ${urlOf(route).replace(/\{\w+\}/g, '{}')}`
+    const holder = holders.get(key)
+    const why = holder ? `${holder} has this route already` : fault(route)
+    if (why) throw new ExtensionError(owner, `${route.method} ${route.path}`, why)
+    holders.set(key, owner)
   }
-  return { sound, leftOut }
 }
 
-/** A generation of these routes without the owners that cannot be served. */
+/** A generation of these routes without the owners that cannot be served, and why each of them cannot. */
 export async function buildGeneration(
   routes: readonly OwnedRoute[],
   gate: Gate,
-): Promise<{ generation: Generation; sound: readonly OwnedRoute[]; leftOut: LeftOut[] }> {
-  const { sound, leftOut } = sift(routes)
-  try {
-    return { generation: await Generation.build(sound, gate), sound, leftOut }
-  } catch {
-    // The framework objects to something that was not foreseen: a trial of each owner alone finds whose it is.
-    const accepted: OwnedRoute[] = []
-    for (const [owner, own] of Map.groupBy(sound, each => each.owner)) {
-      try {
-        await (await Generation.build(own, gate)).retire()
-        accepted.push(...own)
-      } catch (cause) {
-        leftOut.push({
-          owner,
-          error: new Error(`[${owner}] its routes cannot be served: ${messageOf(cause)}`, { cause }),
-        })
-      }
+): Promise<{ generation: Generation; sound: readonly OwnedRoute[]; leftOut: ExtensionError[] }> {
+  const leftOut: ExtensionError[] = []
+  let sound = routes
+  for (;;) {
+    try {
+      check(sound)
+      return { generation: await Generation.build(sound, gate), sound, leftOut }
+    } catch (error) {
+      if (!(error instanceof ExtensionError)) throw error
+      leftOut.push(error)
+      sound = sound.filter(({ owner }) => owner !== error.extension)
     }
-    return { generation: await Generation.build(accepted, gate), sound: accepted, leftOut }
   }
 }

@@ -39,13 +39,11 @@ export interface HostLog {
 }
 export const HostLog = token<HostLog>('kernel.log', '1.0.0')
 
-/** The live routes with their owners. */
+/** The live routes with their owners and their full paths (`/api/v1/…`). */
 export interface ApiRoutes {
-  list(): readonly { readonly owner: string; readonly route: Route }[]
-  /** The OpenAPI 3.1 document of the live routes. */
-  document(): object
+  list(): readonly { readonly owner: string; readonly url: string; readonly route: Route }[]
 }
-export const ApiRoutes = token<ApiRoutes>('kernel.routes', '1.0.0')
+export const ApiRoutes = token<ApiRoutes>('kernel.routes', '2.0.0')
 
 /** One extension as `GET /extensions` shows it (wire-decisions, "Extensions"). */
 export interface ExtensionRecord {

@@ -9,17 +9,18 @@ import { createApiDocument } from './document.ts'
 const health = () => route({ method: 'GET', path: '/health', summary: '', lanes: 'open', handler: () => '' })
 
 test('the document is made anew when a route came, went or was replaced, and only then', () => {
-  let live = [{ owner: 'a', route: health() }]
+  const url = '/api/v1/health'
+  let live = [{ owner: 'a', url, route: health() }]
   let made = 0
-  const document = createApiDocument({ list: () => [...live], document: () => ({ made: ++made }) })
+  const document = createApiDocument({ list: () => [...live] }, () => ({ made: ++made }))
 
   expect([document(), document()]).toEqual(['{"made":1}', '{"made":1}'])
-  live = [...live, { owner: 'b', route: health() }]
+  live = [...live, { owner: 'b', url, route: health() }]
   expect([document(), document()]).toEqual(['{"made":2}', '{"made":2}'])
   live = live.slice(1)
   expect(document()).toBe('{"made":3}')
   // The same path from a restarted owner is another route: its schemas may be others.
-  live = [{ owner: 'b', route: health() }]
+  live = [{ owner: 'b', url, route: health() }]
   expect(document()).toBe('{"made":4}')
 })
 

@@ -71,7 +71,7 @@ export async function startFront(
     ...options,
   })
   const leftOut = await front.publish(routes)
-  if (leftOut.length) throw leftOut[0]!.error
+  if (leftOut.length) throw leftOut[0]
   await front.listen()
   later(() => front.close(0))
   return { front, faults, call: (method, path, o) => callHttps(front.port, method, path, o) }
@@ -108,7 +108,7 @@ export const owned = (
   declared: Route,
   owner = 'one',
   signal: AbortSignal = new AbortController().signal,
-): OwnedRoute => ({ owner, route: declared, signal, run: fn => fn() })
+): OwnedRoute => ({ owner, route: declared, signal })
 
 export const ok = (path = '/ok', answer: () => unknown = () => ({ ok: true })): Route =>
   route({

@@ -276,14 +276,14 @@ test('a bad route costs its owner and nobody else, with the reason', async () =>
     owned(ok('/mine'), 'eighth'),
     owned(bad('/g', { bodyLimit: -1 }), 'ninth'),
   ])
-  expect(leftOut.map(({ error }) => error.message)).toEqual([
+  expect(leftOut.map(({ message }) => message)).toEqual([
     '[second] GET /a/{name}: first has this route already',
     '[third] GET /b: lanes are missing; write open, loopback, or { plugin, device }',
     expect.stringMatching(/^\[fourth\] GET \/c: a schema cannot be described: .*BigInt/),
     '[fifth] GET c:d: the path must begin with / and write parameters as {name}',
     '[sixth] GET /e: there is no handler',
     '[seventh] GET /f: lanes are missing; write open, loopback, or { plugin, device }',
-    expect.stringMatching(/^\[ninth\] its routes cannot be served: .*bodyLimit/),
+    expect.stringMatching(/^\[ninth\] GET \/g: .*bodyLimit/),
   ])
   expect(front.routes().map(({ owner }) => owner)).toEqual(['first', 'eighth'])
   expect((await call('GET', '/api/v1/mine')).status).toBe(200)

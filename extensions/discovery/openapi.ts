@@ -1,12 +1,8 @@
 // The OpenAPI 3.1 document as a pure function of the live routes.
-
-import type { Lanes, Route } from 'svc-host/sdk'
+import type { ApiRoutes, Lanes, Route } from 'svc-host/sdk'
 import { z } from 'zod'
 
 type Json = Record<string, unknown>
-
-export const API_ROOT = '/api/v1'
-export const urlOf = (route: Route): string => (route.absolute ? route.path : API_ROOT + route.path)
 
 /** JSON Schema of one schema; answers may grow, so that they are never closed to further keys. */
 function describe(schema: z.ZodType, io: 'input' | 'output'): Json {
@@ -23,8 +19,8 @@ function describe(schema: z.ZodType, io: 'input' | 'output'): Json {
 type Described = ReturnType<typeof describeAll>
 const described = new WeakMap<Route, Described>()
 
-/** Every schema of a route as JSON Schema; throws where one cannot be described. Worked out once for each route. */
-export function schemasOf(route: Route): Described {
+/** Every schema of a route as JSON Schema, worked out once for each route. */
+function schemasOf(route: Route): Described {
   const known = described.get(route) ?? describeAll(route)
   described.set(route, known)
   return known
@@ -88,7 +84,7 @@ const laneErrors = (lanes: Lanes): Record<number, string> => {
 
 /** Describes these routes; owners are named in `x-extension`, lanes in `x-lanes`. */
 export function openApiDocument(
-  routes: readonly { readonly owner: string; readonly route: Route }[],
+  routes: ReturnType<ApiRoutes['list']>,
   info: { readonly title: string; readonly version: string },
 ): object {
   const components: Json = {
@@ -101,7 +97,7 @@ export function openApiDocument(
     content: content({ $ref: '#/components/schemas/Error' }),
   })
   const shown = routes.filter(({ route }) => !route.hidden)
-  for (const { owner, route } of shown.toSorted((a, b) => (urlOf(a.route) < urlOf(b.route) ? -1 : 1))) {
+  for (const { owner, url, route } of shown.toSorted((a, b) => (a.url < b.url ? -1 : 1))) {
     const { params, query, body, replies } = schemasOf(route)
     const local = (json: Json | undefined, suffix: string) => json && hoist(json, components, suffix)
     const responses: Json = {}
@@ -132,7 +128,6 @@ export function openApiDocument(
       'x-lanes': route.lanes,
       'x-extension': owner,
     }
-    const url = urlOf(route)
     paths[url] = { ...paths[url], [route.method.toLowerCase()]: operation }
   }
   return JSON.parse(

@@ -2,7 +2,7 @@
 import { type Route, route } from 'svc-host/sdk'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { openApiDocument } from '../../kernel/openapi.ts'
+import { openApiDocument } from './openapi.ts'
 
 const Shared = z.object({ a: z.number().default(1), b: z.string().optional() }).meta({ id: 'Shared' })
 const put = route({
@@ -33,7 +33,11 @@ const open = (path: string, extra: Partial<Route>): Route =>
 
 const documentOf = (...routes: Route[]): any =>
   openApiDocument(
-    routes.map(each => ({ owner: 'things', route: each })),
+    routes.map(each => ({
+      owner: 'things',
+      url: each.absolute ? each.path : `/api/v1${each.path}`,
+      route: each,
+    })),
     { title: 'T', version: '1.2.3' },
   )
 
