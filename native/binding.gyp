@@ -23,6 +23,7 @@
       '-lxcb-xinput', '-lopus', '-lpulse', '-lpthread',
     ],
     'conditions': [
+      ['sanitize!="none"', {'sources': ['core/sanitizer_check.cc']}],
       ['target_arch=="x64"', {'cflags_cc': ['-march=x86-64-v2']}],
       ['sanitize=="address"', {
         'cflags_cc': ['-fsanitize=address,undefined', '-fno-sanitize-recover=undefined', '-fno-omit-frame-pointer', '-g', '-O1'],
@@ -50,8 +51,8 @@
           'target_name': 'core_test',
           'type': 'executable',
           'sources': [
-            'core/audio_test.cc', 'core/control_test.cc', 'core/core_test.cc', 'core/packets_test.cc', 'core/parsers_test.cc', 'core/pipeline_test.cc',
-            'core/timing_test.cc', 'core/vectors_test.cc', '<@(core)',
+            'core/audio_test.cc', 'core/control_test.cc', 'core/core_test.cc', 'core/devices_test.cc', 'core/packets_test.cc', 'core/parsers_test.cc',
+            'core/pipeline_test.cc', 'core/shared_test.cc', 'core/timing_test.cc', 'core/vectors_test.cc', '<@(core)',
           ],
           'include_dirs': ['core'],
         },

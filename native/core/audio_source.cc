@@ -36,6 +36,7 @@ AudioSource::AudioSource(int channels)
       clock_(channels, [this](const float* samples, int64_t capture_us) { publish(samples, capture_us); }) {}
 
 void AudioSource::start() {
+  const std::lock_guard held(join_lock_);
   thread_ = start_thread("svc-sound", Urgency::kRealtime, [this] { run(); });
 }
 

@@ -18,14 +18,17 @@ int main(int argc, char** argv) {
   int failed = 0;
   for (const Case& test : cases()) {
     if (argc > 1 && !std::strstr(test.name, argv[1])) continue;
-    run++;
     try {
       test.run();
       std::printf("ok %s\n", test.name);
+    } catch (const Skipped& skipped) {
+      std::printf("skipped %s: %s is not set\n", test.name, skipped.lacks);
+      continue;
     } catch (const Failed&) {
       failed++;
       std::printf("FAILED %s\n", test.name);
     }
+    run++;
     std::fflush(stdout);
   }
   std::printf("%d run, %d failed\n", run, failed);

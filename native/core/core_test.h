@@ -16,6 +16,10 @@ struct Register {
   Register(const char* name, void (*run)()) { cases().push_back({name, run}); }
 };
 struct Failed {};
+/// What a test throws that needs something which is not here.
+struct Skipped {
+  const char* lacks;
+};
 
 [[noreturn]] inline void fail(const char* file, int line, const char* what) {
   std::printf("  %s:%d: %s\n", file, line, what);

@@ -31,6 +31,7 @@ std::unique_ptr<InputSink> open_input_sink(const InputSinkConfig& config) {
 }
 
 void InputSink::start() {
+  const std::lock_guard held(join_lock_);
   thread_ = start_thread("svc-input", Urgency::kRealtime, [this] { run(); });
 }
 

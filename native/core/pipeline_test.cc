@@ -1,117 +1,20 @@
-// The whole pipeline on loopback without JavaScript: what the thread sanitizer is to see.
-#include <arpa/inet.h>
-#include <unistd.h>
+// One session's and two sessions' whole pipeline on loopback, without JavaScript.
+#include <thread>
 
-#include <atomic>
-#include <cstring>
-#include <map>
-
-#include "core_test.h"
-#include "datagram.h"
-#include "path.h"
-#include "session.h"
+#include "pipeline_test.h"
 
 using namespace svc;
+using svc::test::Client;
+using svc::test::Heard;
+using svc::test::test_source;
 
 namespace {
 
 constexpr Mode kMode{320, 240, 60};
 
-MediaKey key(uint8_t seed) {
-  MediaKey made;
-  made.fill(seed);
-  return made;
+SessionConfig config_of(uint64_t id, std::shared_ptr<Plane> plane, std::shared_ptr<Source> source) {
+  return svc::test::config_of(id, std::move(plane), std::move(source), kMode);
 }
-
-SessionConfig config_of(uint64_t id, std::shared_ptr<Plane> plane, std::shared_ptr<Source> source,
-                        int64_t idle_us = 8'000'000) {
-  return {.id = id,
-          .epoch = 1,
-          .generation = 1,
-          .keys = {key(1), key(2), key(3), key(4), key(5)},
-          .plane = std::move(plane),
-          .source = std::move(source),
-          .sink = nullptr,
-          .mode = kMode,
-          .codec = "h264",
-          .bitrate_kbps = 2000,
-          .grants = 7,
-          .max_datagram_bytes = 1400,
-          .idle_timeout_us = idle_us,
-          .fec_percent = 20};
-}
-
-/// A client's socket: proves its address, counts what comes.
-class Client {
- public:
-  Client(uint64_t session, uint16_t port) : session_(session), cipher_(key(5), true) {
-    fd_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const timeval limit{0, 20'000};
-    setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connect(fd_, reinterpret_cast<sockaddr*>(&to), sizeof to);
-  }
-  ~Client() { close(fd_); }
-
-  void path(PathType type, uint16_t body_bytes) {
-    uint8_t datagram[128]{};
-    PathWriter writer(datagram + kHeaderBytes);
-    std::memset(writer.add(type, body_bytes), type == PathType::kRequest ? 1 : 0, body_bytes);
-    write_header(datagram, {Stream::kPath, 1, session_, counter_});
-    cipher_.seal(datagram, writer.bytes(), counter_++);
-    CHECK(send(fd_, datagram, kHeaderBytes + writer.bytes() + kTagBytes, 0) > 0);
-  }
-  /// Receives until `frames` distinct frames were begun or two seconds have gone.
-  size_t receive(size_t frames) {
-    std::map<uint32_t, int> seen;
-    Cipher opens(key(1), false);
-    for (int64_t until = now_us() + 2'000'000; now_us() < until && seen.size() < frames;) {
-      uint8_t datagram[2048];
-      const ssize_t bytes = recv(fd_, datagram, sizeof datagram, 0);
-      if (bytes < 0) {
-        path(PathType::kPing, 12);
-        continue;
-      }
-      const auto header = read_header({datagram, static_cast<size_t>(bytes)});
-      CHECK(header && header->session == session_);
-      if (header->stream != Stream::kVideo) continue;
-      CHECK(opens.open(datagram, static_cast<size_t>(bytes), header->counter));
-      seen[get32(datagram + kHeaderBytes)]++;
-      newest_generation = datagram[kHeaderBytes + 9];
-    }
-    return seen.size();
-  }
-  uint8_t newest_generation = 0;
-
- private:
-  int fd_;
-  uint64_t session_;
-  Cipher cipher_;
-  uint64_t counter_ = 0;
-};
-
-std::shared_ptr<Source> test_source(Mode mode) {
-  std::shared_ptr<Source> source = open_source({.kind = "test",
-                                                .display = "",
-                                                .xauthority = "",
-                                                .cursor = false,
-                                                .width = mode.width,
-                                                .height = mode.height,
-                                                .hz = mode.hz});
-  source->start([] {});
-  return source;
-}
-
-struct Heard {
-  std::atomic<int> ended{0};
-  std::atomic<double> streaming_ms{-1};
-  Session::Listener listener() {
-    return {[this](Ended why) { ended = static_cast<int>(why); }, [this](double ms) { streaming_ms = ms; }};
-  }
-};
 
 }  // namespace
 
@@ -127,9 +30,9 @@ TEST(two_sessions_share_a_source_and_are_resized_sampled_and_closed) {
   }
   Client first(1, plane->port());
   Client second(2, plane->port());
-  first.path(PathType::kPing, 12);
+  first.ping();
   CHECK(first.receive(10) == 10);
-  second.path(PathType::kPing, 12);
+  second.ping();
   CHECK(second.receive(10) == 10);
   CHECK(heard[0].streaming_ms >= 0 && heard[1].streaming_ms >= 0);
 
@@ -168,7 +71,7 @@ TEST(nothing_is_sent_before_a_client_has_proven_its_address) {
   usleep(200'000);
   CHECK(session.sample().packets_sent == 0);
   Client client(9, plane->port());
-  client.path(PathType::kPing, 12);
+  client.ping();
   CHECK(client.receive(3) == 3);
   session.close();
   source->stop();
@@ -180,13 +83,15 @@ TEST(a_client_that_falls_silent_is_gone_and_a_lost_source_ends_the_session) {
   auto source = test_source(kMode);
   Heard silent;
   Heard lost;
-  Session gone(config_of(1, plane, source, 1'000'000));
+  SessionConfig impatient = config_of(1, plane, source);
+  impatient.idle_timeout_us = 1'000'000;
+  Session gone(impatient);
   gone.start(silent.listener());
   auto other = test_source(kMode);
   Session watching(config_of(2, plane, other));
   watching.start(lost.listener());
   Client client(2, plane->port());
-  client.path(PathType::kPing, 12);
+  client.ping();
   CHECK(client.receive(3) == 3);
   other->stop();
   for (int i = 0; i < 200 && !(silent.ended && lost.ended); i++) usleep(10'000);
@@ -203,7 +108,7 @@ TEST(pipelines_open_and_close_again_and_again) {
     Session session(config_of(7, plane, source));
     session.start(heard.listener());
     Client client(7, plane->port());
-    client.path(PathType::kPing, 12);
+    client.ping();
     if (i % 2) CHECK(client.receive(2) == 2);
     if (i % 3 == 0) source->stop();
     session.close();

@@ -32,6 +32,7 @@ Plane::~Plane() {
 }
 
 void Plane::start() {
+  const std::lock_guard held(join_lock_);
   thread_ = start_thread("svc-receive", Urgency::kRealtime, [this] { run(); });
 }
 

@@ -66,6 +66,9 @@ void Session::open_first_encoder() {
 }
 
 void Session::start(Listener listener) {
+  // Whoever closes while this starts waits, and finds all of it or nothing.
+  const std::lock_guard closing(close_lock_);
+  if (closed_) throw Fault("plane", "closed", "the session was closed before it had started");
   listener_ = std::move(listener);
   opened_us_ = heard_us_ = sampled_.at_us = now_us();
   sender_.set_bitrate(config_.bitrate_kbps);

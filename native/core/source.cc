@@ -36,6 +36,7 @@ Source::Source() : wake_fd_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
 Source::~Source() { close(wake_fd_); }
 
 void Source::start(std::function<void()> on_lost) {
+  const std::lock_guard held(join_lock_);
   on_lost_ = std::move(on_lost);
   thread_ = start_thread("svc-capture", Urgency::kHigh, [this] {
     run();

@@ -1,0 +1,34 @@
+// Does on purpose what a sanitizer is to find, where SVC_ENGINE_FAULT says so: one that sees nothing is told
+// from one that has nothing to see. Only in sanitizer builds.
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace {
+
+volatile int shared = 0;
+volatile int most = INT_MAX;
+char* volatile kept = nullptr;
+
+const bool checked = [] {
+  const char* fault = std::getenv("SVC_ENGINE_FAULT");
+  if (!fault) return false;
+  if (std::strcmp(fault, "address") == 0) {
+    kept = new char[8];
+    delete[] kept;
+    shared = kept[0];
+  } else if (std::strcmp(fault, "undefined") == 0) {
+    most = most + 1;
+  } else if (std::strcmp(fault, "leak") == 0) {
+    kept = new char[8];
+    kept = nullptr;
+  } else if (std::strcmp(fault, "thread") == 0) {
+    std::thread other([] { shared = shared + 1; });
+    shared = shared + 1;
+    other.join();
+  }
+  return true;
+}();
+
+}  // namespace
