@@ -7,6 +7,7 @@ import about from 'svc-host/package.json' with { type: 'json' }
 import type { Command } from 'svc-host/sdk'
 import { discoverExtensions, type Found, loadDefault, type Manifest, sourceFile } from './discover.ts'
 import { messageOf, UsageError } from './errors.ts'
+import { examine } from './examine.ts'
 import { DEFAULT_BIND, parseBind } from './listener.ts'
 import { declaredFlags, type Flags } from './settings.ts'
 import { readAccess } from './tokens.ts'
@@ -114,7 +115,8 @@ async function runContributed(
   }
   try {
     const module = await loadDefault<Command>(sourceFile(extension.folder, command.module))
-    return await module.run({ argv, out, err, configDir, version: about.version, signal, connect })
+    const { version } = about
+    return await module.run({ argv, out, err, configDir, version, signal, connect, examine })
   } finally {
     for (const client of clients) client.close()
   }

@@ -39,6 +39,7 @@ export interface Reach {
 
 export interface Subject {
   readonly manifest: Manifest
+  readonly builtin: boolean
   readonly config: unknown
   readonly log: Log
   readonly undo: { kinds: UndoKinds; undoFile?: string }
@@ -145,7 +146,9 @@ function createVerbs(subject: Subject, effects: Effects, reach: Reach): Scope {
 }
 
 export function createContext(subject: Subject, reach: Reach): Context {
-  const { manifest, config, log, effects } = subject
+  const { manifest, builtin, config, log, effects } = subject
+  // A stranger's files lie together, so that they can go with it.
+  const documents = builtin ? reach.configDir : join(reach.configDir, 'plugin-state', manifest.id)
   return {
     ...createVerbs(subject, effects, reach),
     id: manifest.id,
@@ -163,7 +166,7 @@ export function createContext(subject: Subject, reach: Reach): Context {
       if (!/^[a-z0-9][a-z0-9._-]*$/i.test(name)) {
         throw new Error(`document "${name}": a name may hold letters, digits, dot, dash and underscore only`)
       }
-      return openDocument(join(reach.configDir, name), schema, message => log.warn(message))
+      return openDocument(join(documents, name), schema, message => log.warn(message))
     },
   }
 }

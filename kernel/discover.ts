@@ -1,7 +1,7 @@
 // Finds extensions: built-in folders and installed packages, by the same code; reads and checks their manifests.
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { basename, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import semver from 'semver'
 import { type Extension, sdkVersion, type Undo } from 'svc-host/sdk'
@@ -71,6 +71,8 @@ export interface Found {
   readonly manifest?: Manifest
   /** Why it cannot run, as a sentence. */
   readonly problem?: string
+  /** What `sealOf` its folder must be, as it was when it was installed. */
+  readonly seal?: string
   /** Absolute path of the undo module, written into every durable record. */
   readonly undoFile?: string
   /** The main module's default export. */
@@ -86,9 +88,10 @@ export const sourceFile = (folder: string, name: string): string => {
   return file.endsWith('.ts') && !existsSync(file) ? file.replace(/ts$/, 'js') : file
 }
 
-/** A module's default export; an installed update lies in a folder of its own, so that nothing is stale. */
-export async function loadDefault<T>(file: string): Promise<T> {
-  return ((await import(pathToFileURL(file).href)) as { default: T }).default
+/** A module's default export. An update lies in a folder of its own; a `seal` tells two that lay in one folder apart. */
+export async function loadDefault<T>(file: string, seal = ''): Promise<T> {
+  const { href } = pathToFileURL(file)
+  return ((await import((seal && `${href}?${encodeURIComponent(seal)}`) || href)) as { default: T }).default
 }
 
 const cannotRun = (manifest: Manifest): string | undefined => {
@@ -102,7 +105,12 @@ const cannotRun = (manifest: Manifest): string | undefined => {
 }
 
 /** Reads one extension folder; whatever is wrong with it becomes its `problem`. */
-export async function readExtension(folder: string, name: string, builtin: boolean): Promise<Found> {
+export async function readExtension(
+  folder: string,
+  name: string,
+  builtin: boolean,
+  seal?: string,
+): Promise<Found> {
   const broken = (problem: string): Found => ({
     id: name,
     folder,
@@ -136,44 +144,66 @@ export async function readExtension(folder: string, name: string, builtin: boole
     builtin,
     manifest,
     ...(problem !== undefined && { problem }),
+    ...(seal !== undefined && { seal }),
     ...(hasUndo && { undoFile: undo, loadUndo: () => loadDefault<UndoKinds>(undo) }),
-    load: () => loadDefault<Extension>(sourceFile(folder, manifest.main)),
+    load: () => loadDefault<Extension>(sourceFile(folder, manifest.main), seal),
   }
 }
 
 /** `@scope/plugin-name`, `svc-plugin-name` and `name` all have the id `name`. */
 const idOfPackage = (name: string): string => basename(name).replace(/^(svc-)?plugin-/, '')
 
+const InstalledPackages = z.object({
+  dependencies: z.record(z.string(), z.string()).default({}),
+  /** Seals of the folders, by package and version. */
+  seals: z.record(z.string(), z.record(z.string(), z.string())).default({}),
+})
+
+interface Installed {
+  readonly folder: string
+  readonly name: string
+  readonly seal?: string | undefined
+}
+
 /** The folders of installed packages: the ledger's top-level dependencies, each at exactly its version. */
-async function installedFolders(plugins: string): Promise<{ folder: string; name: string }[]> {
+async function installedFolders(plugins: string): Promise<Installed[]> {
   const text = await readFile(join(plugins, 'package.json'), 'utf8').catch(() => '{}')
-  const ledger = z
-    .object({ dependencies: z.record(z.string(), z.string()).default({}) })
-    .parse(JSON.parse(text))
-  return Object.entries(ledger.dependencies).map(([name, wanted]) => ({
-    name: idOfPackage(name),
-    folder: join(plugins, '.versions', idOfPackage(name), semver.minVersion(wanted)?.version ?? wanted),
-  }))
+  const { dependencies, seals } = InstalledPackages.parse(JSON.parse(text))
+  return Object.entries(dependencies).map(([pkg, wanted]) => {
+    const [name, version] = [idOfPackage(pkg), semver.minVersion(wanted)?.version ?? wanted]
+    return { name, folder: join(plugins, '.versions', name, version), seal: seals[pkg]?.[version] }
+  })
+}
+
+export interface Search {
+  readonly safe?: boolean
+  /** The folder of the built-ins. */
+  readonly builtin?: string
+  /** What to take instead of the built-ins. */
+  readonly found?: readonly Found[] | undefined
 }
 
 /** Every extension of this host, sorted by id; `safe` leaves installed packages out. Never throws for a broken one. */
 export async function discoverExtensions(
   configDir: string,
-  { safe = false, builtin = builtinFolder }: { safe?: boolean; builtin?: string } = {},
+  { safe = false, builtin = builtinFolder, found: given }: Search = {},
 ): Promise<Found[]> {
-  const folders = (await readdir(builtin, { withFileTypes: true }).catch(() => []))
-    .filter(entry => entry.isDirectory() && existsSync(join(builtin, entry.name, 'extension.json')))
-    .map(entry => ({ folder: join(builtin, entry.name), name: entry.name, builtin: true }))
+  const folders = given
+    ? []
+    : (await readdir(builtin, { withFileTypes: true }).catch(() => []))
+        .filter(entry => entry.isDirectory() && existsSync(join(builtin, entry.name, 'extension.json')))
+        .map(entry => ({ folder: join(builtin, entry.name), name: entry.name, builtin: true }))
   const plugins = join(configDir, 'plugins')
+  // A ledger that cannot be read shows as an extension that has failed.
   const installed = safe
     ? []
-    : await installedFolders(plugins).catch(error => [
-        { folder: plugins, name: basename(dirname(join(plugins, 'package.json'))), error: messageOf(error) },
-      ])
+    : await installedFolders(plugins).catch((): Installed[] => [{ folder: plugins, name: 'plugins' }])
   const found = await Promise.all([
     ...folders.map(({ folder, name }) => readExtension(folder, name, true)),
-    ...installed.map(({ folder, name }) => readExtension(folder, name, false)),
+    ...(given ?? []),
+    ...installed.map(each => readExtension(each.folder, each.name, false, each.seal)),
   ])
   const taken = new Set<string>()
-  return found.filter(({ id }) => !taken.has(id) && taken.add(id)).sort((a, b) => (a.id < b.id ? -1 : 1))
+  const first = found.filter(({ id }) => !taken.has(id) && taken.add(id))
+  return given ? first : first.sort((a, b) => (a.id < b.id ? -1 : 1))
 }

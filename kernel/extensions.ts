@@ -1,15 +1,15 @@
 // The life of extensions: one serialized reconcile brings what runs in line with what is wanted and possible.
 import { setTimeout as delay } from 'node:timers/promises'
-import { type ExtensionRecord, type Extensions, HttpError, type Log } from 'svc-host/sdk'
+import { type ExtensionRecord, type Extensions, HttpError } from 'svc-host/sdk'
 import type { Reach } from './context.ts'
-import type { Found } from './discover.ts'
 import { type Faults, messageOf } from './errors.ts'
 import { ExtensionsChanged } from './events.ts'
+import { examine } from './examine.ts'
 import type { Front } from './http.ts'
 import type { Ledger } from './ledger.ts'
 import { inability, missing } from './reasons.ts'
+import type { Roster } from './roster.ts'
 import type { Offer } from './services.ts'
-import type { Override } from './settings.ts'
 import { describe, setUp, tearDown, type Unit } from './unit.ts'
 
 /** Owner of what the kernel itself registers; always on. */
@@ -29,37 +29,22 @@ export interface Life extends Extensions {
 }
 
 export interface LifeOptions {
-  readonly found: readonly Found[]
-  readonly overrides: ReadonlyMap<string, readonly Override[]>
+  readonly roster: Roster
   readonly ledger: Ledger
   readonly faults: Faults
-  readonly logOf: (owner: string) => Log
   readonly front: Pick<Front, 'publish' | 'drain'>
   /** Called late: the reach itself holds parts of this life. */
   readonly reach: () => Reach
 }
 
-export function createLife({ found, overrides, ledger, faults, logOf, front, reach }: LifeOptions): Life {
-  const units = new Map<string, Unit>()
-  for (const each of found) {
-    units.set(each.id, {
-      found: each,
-      log: logOf(each.id),
-      overrides: overrides.get(each.id) ?? [],
-      isEnabled: !ledger.isDisabled(each.id),
-      order: 0,
-      state: 'off',
-      why: null,
-      providers: new Set(),
-    })
-  }
-  const all = [...units.values()]
+export function createLife({ roster, ledger, faults, front, reach }: LifeOptions): Life {
+  const { all } = roster
   const announced = new Map<string, string>()
   let isStopping = false
   let isDirty = true
-  let turn = 0
+  let starts = 0
 
-  const isOn = (owner: string): boolean => owner === kernelOwner || units.get(owner)?.state === 'on'
+  const isOn = (owner: string): boolean => owner === kernelOwner || roster.get(owner)?.state === 'on'
 
   const waitsFor = (unit: Unit): string | undefined => missing(unit, all, reach().services)
   const isWanted = (unit: Unit): boolean =>
@@ -70,10 +55,10 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
     isDirty = false
     const live = [...reach().routes].filter(({ owner, scope }) => isOn(owner) && !scope.hidden)
     // Of two that claim one path, the one that has been on for longer keeps it.
-    live.sort((a, b) => (units.get(a.owner)?.order ?? 0) - (units.get(b.owner)?.order ?? 0))
+    live.sort((a, b) => (roster.get(a.owner)?.order ?? 0) - (roster.get(b.owner)?.order ?? 0))
     const leftOut = await front.publish(live)
     for (const error of leftOut) {
-      const unit = units.get(error.extension)
+      const unit = roster.get(error.extension)
       if (!unit) throw error
       faults.report(error.extension, error.during, error)
       unit.failure = error.message
@@ -120,7 +105,7 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
   const startOne = async (unit: Unit): Promise<void> => {
     unit.state = 'starting'
     unit.why = null
-    unit.order = turn * all.length + all.indexOf(unit)
+    unit.order = starts += 1
     unit.starting = setUp(unit, reach())
       .then(() => undefined, messageOf)
       .then(failure => {
@@ -180,8 +165,15 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
     }
   }
 
+  /** Those that are found no more, or as another version, end before anything else is decided. */
+  const look = async (): Promise<void> => {
+    for (const id of await roster.renew(stopAll)) {
+      announced.delete(id)
+      reach().bus.emit(ExtensionsChanged, { id, state: 'off' })
+    }
+  }
+
   const pass = async (): Promise<void> => {
-    turn += 1
     for (;;) {
       explain()
       const on = all.filter(({ state }) => state === 'on')
@@ -229,7 +221,7 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
       changed(offer.owner)
     },
     async enable(id, enabled) {
-      const unit = units.get(id)
+      const unit = roster.get(id)
       if (!unit) throw new HttpError(404, `there is no extension "${id}"`)
       if (isStopping) throw new HttpError(409, 'the host is stopping; nothing can be switched now')
       await ledger.setEnabled(id, enabled)
@@ -239,6 +231,16 @@ export function createLife({ found, overrides, ledger, faults, logOf, front, rea
       await reconcile()
       return recordOf(unit)
     },
+    async reload() {
+      const looked = tail.then(look)
+      tail = looked.catch(() => {})
+      await looked.then(reconcile)
+      return all.map(recordOf)
+    },
+    examine,
+    trust: ledger.setTrusted,
+    forget: ledger.forget,
+    owed: id => reach().journal.live(id).length,
     async stop() {
       isStopping = true
       for (const { state, effects } of all) if (state === 'starting') effects?.abort()

@@ -30,6 +30,7 @@ import { type BindAddress, DEFAULT_BIND, parseBind } from './listener.ts'
 import { takeLock } from './lock.ts'
 import { createLog, type LogSink } from './log.ts'
 import { closeInherited } from './process.ts'
+import { createRoster } from './roster.ts'
 import { extensionRoutes } from './routes.ts'
 import { createEffects } from './scope.ts'
 import { createServices, type Services } from './services.ts'
@@ -47,7 +48,7 @@ export interface HostOptions {
   readonly env?: NodeJS.ProcessEnv
   /** Start built-in extensions only. */
   readonly safe?: boolean
-  /** What to run instead of what is found on the disk. */
+  /** What to run instead of the built-ins. */
   readonly found?: readonly Found[]
   readonly sink?: LogSink
   /** Aborted: a start under way waits for nobody any more; the stop is still the caller's. */
@@ -82,13 +83,15 @@ export async function startHost(options: HostOptions): Promise<Host> {
       closeInherited()
       steps.add('stray errors', catchStrays(faults, log))
     }
-    const found = options.found ?? (await discoverExtensions(configDir, { safe }))
-    const overrides = new Map(found.map(each => [each.id, overridesOf(each, flags, env, hostEnv)]))
+    const find = () => discoverExtensions(configDir, { safe, found: options.found })
+    const early = await find()
+    const overridesFor = (each: Found) => overridesOf(each, flags, env, hostEnv)
+    early.forEach(overridesFor)
     const bind = readBind(flags, env, hostEnv)
 
     const journal = await openJournal(join(configDir, 'journal'), log)
     steps.add('journal', () => journal.close())
-    await undoLeftovers(journal, found, log)
+    await undoLeftovers(journal, early, log)
 
     const identity = await loadIdentity(configDir, warn)
     const adminToken = await loadAdminToken(configDir, env, warn)
@@ -105,7 +108,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
       plugins: () => services.get(PluginTokens),
       report: faults.report,
     })
-    const life = createLife({ found, overrides, ledger, faults, logOf, front, reach: () => reach })
+    // Taking back an update that was cut short changes what there is to find.
+    const roster = createRoster(await find(), { find, overridesOf: overridesFor, ledger, logOf })
+    const life = createLife({ roster, ledger, faults, front, reach: () => reach })
     const { report } = faults
     const { changed, leaving } = life
     const reach: Reach = {

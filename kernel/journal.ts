@@ -27,8 +27,8 @@ const Line = z.discriminatedUnion('op', [
 type Line = z.output<typeof Line>
 
 export interface Journal {
-  /** Effects that are in force, oldest first. */
-  live(): Kept[]
+  /** Effects that are in force, oldest first; of one owner, or of all. */
+  live(owner?: string): Kept[]
   /** Resolves once the record is on the disk. */
   begin(kept: Omit<Kept, 'id'>): Promise<number>
   /** Adds to a record; resolves once that is on the disk. */
@@ -149,7 +149,7 @@ export async function openJournal(path: string, log: Log): Promise<Journal> {
 
   await rewrite()
   return {
-    live: () => [...live.values()],
+    live: owner => [...live.values()].filter(kept => kept.owner === (owner ?? kept.owner)),
     async begin(kept) {
       lastId += 1
       const entry = { ...kept, id: lastId }

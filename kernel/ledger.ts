@@ -20,6 +20,9 @@ export interface Ledger {
   /** Switching on forgets the failures. */
   setEnabled(id: string, enabled: boolean): Promise<void>
   countFailure(id: string, hasFailed: boolean): Promise<void>
+  setTrusted(id: string, trusted: boolean): Promise<void>
+  /** Drops all that was decided about one that is no longer here. */
+  forget(id: string): Promise<void>
 }
 
 export async function openLedger(configDir: string, warn: (message: string) => void): Promise<Ledger> {
@@ -41,6 +44,21 @@ export async function openLedger(configDir: string, warn: (message: string) => v
       const count = hasFailed ? failuresOf(id) + 1 : 0
       if (count !== failuresOf(id))
         await file.write(now => ({ ...now, failures: counted(now.failures, id, count) }))
+    },
+    setTrusted: (id, trusted) =>
+      file.write(now => {
+        const others = now.trusted.filter(each => each !== id)
+        return { ...now, trusted: trusted ? [...others, id].sort() : others }
+      }),
+    async forget(id) {
+      const { disabled, trusted, failures } = file.value
+      if (![...disabled, ...trusted, ...Object.keys(failures)].includes(id)) return
+      await file.write(now => ({
+        ...now,
+        disabled: now.disabled.filter(each => each !== id),
+        trusted: now.trusted.filter(each => each !== id),
+        failures: counted(now.failures, id, 0),
+      }))
     },
   }
 }

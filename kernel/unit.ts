@@ -3,6 +3,7 @@ import type { Extension, ExtensionRecord, Log, Token } from 'svc-host/sdk'
 import { createContext, type Reach, setupLimitMs } from './context.ts'
 import type { Found } from './discover.ts'
 import { messageOf, runAs, within } from './errors.ts'
+import { checkSeal } from './examine.ts'
 import { createEffects, type Effects } from './scope.ts'
 import { type Override, readConfig } from './settings.ts'
 
@@ -51,6 +52,7 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
   const effects = createEffects(id, reach.report)
   unit.effects = effects
   const work = async (): Promise<void> => {
+    if (found.seal !== undefined) await checkSeal(found.folder, found.seal)
     const definition = await found.load()
     const deps = checkDeps(definition, unit)
     const config = await readConfig(id, definition.config, unit.overrides, reach.configDir, log)
@@ -64,9 +66,10 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
     }
     const kinds = (await found.loadUndo?.()) ?? {}
     const undo = found.undoFile === undefined ? { kinds } : { kinds, undoFile: found.undoFile }
+    const { manifest, builtin } = found
     effects.refuse('setup')
     await definition.setup(
-      createContext({ manifest: found.manifest!, config, log, undo, effects }, reach),
+      createContext({ manifest: manifest!, builtin, config, log, undo, effects }, reach),
       services,
     )
   }

@@ -1,5 +1,6 @@
 // Commands that an extension adds to the `svc-host` command line.
 import type { ApiClient } from './client/index.ts'
+import type { Examined } from './host.ts'
 
 export interface CommandContext {
   /** Arguments after the command's name. */
@@ -13,6 +14,8 @@ export interface CommandContext {
   readonly signal: AbortSignal
   /** Opens the running host's API over loopback with the admin token, certificate pinned. */
   connect(): Promise<ApiClient>
+  /** Looks into an extension's folder without running anything of it. */
+  examine(folder: string): Promise<Examined>
 }
 
 /** A command's module default-exports this; `run` returns the exit code. */

@@ -60,12 +60,36 @@ export interface ExtensionRecord {
   readonly effects: readonly string[]
   readonly errors: number
 }
+/** What an extension's folder holds, as far as can be told without running it. */
+export interface Examined {
+  /** Absent where the manifest cannot be read. */
+  readonly manifest?: Pick<ExtensionRecord, 'id' | 'version' | 'title' | 'realm'> & {
+    readonly platforms: readonly string[]
+    readonly permissions: readonly string[]
+  }
+  /** Paths in the folder: the main module, and the undo module where there is one. */
+  readonly main?: string
+  readonly undo?: string
+  /** Why this host cannot run it, as a sentence. */
+  readonly problem: string | null
+  /** `sha512-…` over all its files; an installed one starts only while this is what the ledger says. */
+  readonly seal: string
+}
 export interface Extensions {
   list(): readonly ExtensionRecord[]
   /** Switches one on or off, stores the choice and resolves when the change is done. */
   enable(id: string, enabled: boolean): Promise<ExtensionRecord>
+  /** Looks at the folders again: what is new starts, what has gone leaves, what has another version is replaced. */
+  reload(): Promise<readonly ExtensionRecord[]>
+  examine(folder: string): Promise<Examined>
+  /** Whether an installed one may run in the host's own process; from its next start. */
+  trust(id: string, trusted: boolean): Promise<void>
+  /** Drops what was decided about one that is no longer here: switched off, trusted, failed starts. */
+  forget(id: string): Promise<void>
+  /** How many of its durable effects have not been taken back. */
+  owed(id: string): number
 }
-export const Extensions = token<Extensions>('kernel.extensions', '1.0.0')
+export const Extensions = token<Extensions>('kernel.extensions', '1.1.0')
 
 /** The host's TLS identity: one self-signed certificate for the API and the native plane. */
 export interface HostIdentity {

@@ -18,6 +18,7 @@ export {
   type Device,
   DeviceRegistry,
   EventBus,
+  type Examined,
   type ExtensionRecord,
   Extensions,
   type HostIdentity,

@@ -84,6 +84,7 @@ test('the command prints the document of the release without a host, and says so
       version: '9.8.7',
       signal: new AbortController().signal,
       connect: () => Promise.reject(new Error('no host runs')),
+      examine: () => Promise.reject(new Error('nothing to look into')),
     })
     return { code, out: String(out.read() ?? ''), err: String(err.read() ?? '') }
   }
