@@ -56,6 +56,11 @@ export class Generation {
         done(new HttpError(400, 'the body is not JSON'))
       }
     })
+    // A body of chunks may turn out to be none; one of another type is refused by its first bytes.
+    app.addContentTypeParser('*', async ({ is404 }, payload) => {
+      const first = new Promise(done => payload.once('data', done).once('end', done))
+      if (!is404 && (await first)) throw new HttpError(415, 'the body must be application/json')
+    })
     app.setErrorHandler((error, _request, reply) => refuse(reply, error))
     for (const owned of routes) {
       try {

@@ -1,6 +1,7 @@
 // The boot, step by step; each step keeps its way back, and the stop walks them down from wherever it stands.
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, stat } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import about from 'svc-host/package.json' with { type: 'json' }
 import {
   ApiRoutes,
@@ -180,9 +181,16 @@ export async function startHost(options: HostOptions): Promise<Host> {
   }
 }
 
+/** Not mkdir's own `recursive`: that never ends where a file system, such as /proc, knows of no new folders. */
+async function makeFolder(path: string): Promise<void> {
+  const outer = dirname(path)
+  if (outer !== path && !existsSync(outer)) await makeFolder(outer)
+  if (!existsSync(path)) await mkdir(path, { mode: 0o700 })
+}
+
 async function prepareFolder(configDir: string): Promise<void> {
   try {
-    await mkdir(configDir, { recursive: true, mode: 0o700 })
+    await makeFolder(configDir)
     if (((await stat(configDir)).mode & 0o077) !== 0) await chmod(configDir, 0o700)
   } catch (error) {
     throw new Error(

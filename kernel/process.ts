@@ -75,8 +75,9 @@ export async function undoProcess(kept: unknown): Promise<void> {
         if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
       }
     }
-    const until = Date.now() + (round === 0 ? record.graceMs : 500)
-    while (Date.now() < until && (await Promise.all(members.map(isSame))).includes(true)) await delay(20)
+    const until = performance.now() + (round === 0 ? record.graceMs : 500)
+    while (performance.now() < until && (await Promise.all(members.map(isSame))).includes(true))
+      await delay(20)
   }
   throw new Error(`process ${record.pid ?? ''} "${record.label}" does not end, not even when killed`)
 }

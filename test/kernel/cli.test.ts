@@ -131,3 +131,11 @@ test('serve answers, keeps the token to itself, refuses a second one, and stops 
   host.child.kill('SIGTERM')
   expect(await host.exited).toBe(0)
 }, 40_000)
+
+test('a config folder where none can be made is an error with a remedy, not a wait without end', async () => {
+  const { code, err } = await svcHost('/nowhere', 'serve', '--config-dir', '/proc/svc-host/config')
+  expect(code).toBe(1)
+  expect(err).toMatch(
+    /^svc-host: the config folder \/proc\/svc-host\/config cannot be used: .*SVC_CONFIG_DIR/,
+  )
+})

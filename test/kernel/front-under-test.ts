@@ -79,10 +79,11 @@ export async function startFront(
 
 export function callHttps(port: number, method: string, path: string, o: CallOptions = {}): Promise<Answer> {
   const { body, raw, ...rest } = o
+  const isChunked = (o.headers as object | undefined) && 'transfer-encoding' in (o.headers as object)
   const text = raw ?? (body === undefined ? undefined : JSON.stringify(body))
   return new Promise((resolve, reject) => {
     const headers = {
-      ...(text !== undefined && { 'content-length': Buffer.byteLength(text) }),
+      ...(text !== undefined && !isChunked && { 'content-length': Buffer.byteLength(text) }),
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...(o.headers as object),
     }

@@ -31,6 +31,7 @@ test('what does not fit is refused with the place, in the order path, query, bod
   const { call, faults } = await startFront([owned(thing)])
   const post = (path: string, o: object) => call('POST', `/api/v1${path}`, { headers: bearer(), ...o })
   const json = { 'content-type': 'application/json' }
+  const chunked = { 'transfer-encoding': 'chunked' }
   const cases: [number, RegExp, Promise<{ status: number; json: unknown }>][] = [
     [400, /^id: /, post('/things/x?limit=y', { body: {} })],
     [400, /^limit: /, post('/things/1?limit=y', { body: {} })],
@@ -45,6 +46,7 @@ test('what does not fit is refused with the place, in the order path, query, bod
       post('/things/1', { raw: 'a=b', headers: { ...bearer(), 'content-type': 'text/plain' } }),
     ],
     [415, /application\/json/, post('/things/1', { raw: '{}' })],
+    [415, /application\/json/, post('/things/1', { raw: '{}', headers: { ...bearer(), ...chunked } })],
     [413, /too large/, post('/things/1', { body: { name: 'x'.repeat(3000) } })],
     [400, /percent/, post('/things/%zz', { body: {} })],
   ]
@@ -70,6 +72,11 @@ test('invalidBody and emptyBody do what they say', async () => {
   ])
   expect((await call('PUT', '/api/v1/strict', { body: { a: 'x' } })).status).toBe(400)
   expect((await call('PUT', '/api/v1/empty')).status).toBe(204)
+  // Some libraries send chunks before they know that there are none.
+  const headers = { 'transfer-encoding': 'chunked' }
+  expect((await call('PUT', '/api/v1/empty', { headers })).status).toBe(204)
+  expect((await call('PUT', '/api/v1/none', { headers })).status).toBe(204)
+  expect((await call('PUT', '/api/v1/strict', { headers })).status).toBe(400)
   expect((await call('PUT', '/api/v1/none')).status).toBe(204)
 })
 
