@@ -1,7 +1,7 @@
 // One immutable set of routes: a fastify app that never listens, and the count of what is open on it.
 import { createServer, type IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import fastify, { type FastifyInstance, type FastifyReply } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { type Caller, HttpError, type Route } from 'svc-host/sdk'
 import { ExtensionError } from './errors.ts'
 import { answer, refuse } from './exchange.ts'
@@ -57,7 +57,7 @@ export class Generation {
       }
     })
     // A body of chunks may turn out to be none; one of another type is refused by its first bytes.
-    app.addContentTypeParser('*', async ({ is404 }, payload) => {
+    app.addContentTypeParser('*', async ({ is404 }: FastifyRequest, payload: IncomingMessage) => {
       const first = new Promise(done => payload.once('data', done).once('end', done))
       if (!is404 && (await first)) throw new HttpError(415, 'the body must be application/json')
     })
