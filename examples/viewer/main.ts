@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { Command, CommanderError, Option } from 'commander'
 import { loadIdentity, type Mode, StreamError } from 'svc-host/stream'
 import { parseInputScript, typed } from './input-script.ts'
-import { pair, reach } from './reach.ts'
+import { pair, reach, waitingText } from './reach.ts'
 import { sentence } from './report.ts'
 import { runStream } from './run-stream.ts'
 import { parseMode, parseNumber, parseTarget } from './target.ts'
@@ -26,6 +26,7 @@ const exitCodes: Readonly<Record<string, number>> = {
   'fingerprint-changed': 5,
   'not-paired': 6,
   denied: 6,
+  'no-answer': 6,
   expired: 6,
   aborted: 130,
 }
@@ -58,17 +59,19 @@ interface Common {
 const say = (options: Common) => (line: string) => {
   if (!options.quiet) process.stderr.write(`${line}\n`)
 }
-const how = async (host: string, options: Common & { pin?: string }) => ({
+const how = async (host: string, options: Common & { pin?: string; wait?: boolean }) => ({
   target: parseTarget(host),
   identity: await loadIdentity(options.identity),
   pin: options.pin,
   fingerprint: options.fingerprint,
+  wait: options.wait,
   say: say(options),
   signal: stop.signal,
 })
 
 interface StreamFlags extends Common {
   pin?: string
+  wait: boolean
   mode: Mode
   seconds?: number
   record?: string
@@ -86,12 +89,14 @@ interface StreamFlags extends Common {
 const streamFrom = async (host: string, flags: StreamFlags) => {
   const script = flags.input ? parseInputScript(readFileSync(flags.input, 'utf8')) : []
   const text = flags.type ? [{ atMs: flags.typeAfter, events: typed(flags.type) }] : []
-  const connection = await reach(await how(host, flags))
+  const reached = await how(host, flags)
+  const connection = await reach(reached)
   const result = await runStream(connection, {
     ...flags,
     bitrateKbps: flags.bitrate,
     channels: Number(flags.channels) as 2 | 6 | 8,
     input: [...text, ...script],
+    onWait: limitMs => process.stderr.write(`${waitingText(connection, reached.identity, limitMs)}\n`),
     say: say(flags),
     signal: stop.signal,
   })
@@ -109,6 +114,10 @@ program
   .command('stream <host>')
   .description('stream from host[:port]')
   .option('--pin <digits>', 'pair first, if this host and this client do not know each other')
+  .option(
+    '--no-wait',
+    'give up where the host does not know this device, instead of waiting for its operator',
+  )
   .addOption(
     new Option('--mode <mode>', 'size and rate')
       .argParser(parseMode)

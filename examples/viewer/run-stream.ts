@@ -23,6 +23,8 @@ export interface RunOptions {
   readonly channels?: 2 | 6 | 8 | undefined
   /** Times counted from the first frame. */
   readonly input: readonly TimedEvents[]
+  /** The host's operator is asked; for so many milliseconds at most. */
+  readonly onWait?: ((limitMs: number | undefined) => void) | undefined
   readonly say: (line: string) => void
   readonly signal: AbortSignal
 }
@@ -53,7 +55,7 @@ export const runStream = async (connection: Connection, options: RunOptions): Pr
     mode: options.mode,
     ...(options.audio && { audio: { channels: options.channels ?? 2, frameMs: 5 } }),
     ...(options.bitrateKbps && { bitrateKbps: options.bitrateKbps }),
-    onWait: waitsFor => say(`waiting for ${waitsFor} on ${connection.host.name}`),
+    ...(options.onWait && { onWait: (_waitsFor, limitMs) => options.onWait?.(limitMs) }),
     signal,
   })
   const { started } = session

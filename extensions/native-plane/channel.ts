@@ -22,13 +22,13 @@ export type RefuseReason =
       | 'wrong-pin'
       | 'bad-share'
     )
-  | ('denied' | 'expired' | 'busy' | 'no-codec' | 'no-display' | 'mode' | 'host-error')
+  | ('denied' | 'no-answer' | 'expired' | 'busy' | 'no-codec' | 'no-display' | 'mode' | 'host-error')
 
 export type CloseCode =
   | ('stopped' | 'game-exited' | 'ended' | 'host-error' | 'stopping' | 'unpaired' | 'replaced' | 'idle')
   | 'protocol-error'
 
-/** What `next` resolves to when there is no message: the other side has gone, or was silent for too long. */
+/** What `next` resolves to when there is no message: the other side has gone, or was silent for as long as was asked. */
 export type NoMessage = 'gone' | 'silent'
 
 export interface Channel {
@@ -38,8 +38,11 @@ export interface Channel {
   readonly exporter: TLSSocket
   /** Resolves when the connection is of no use any more. */
   readonly gone: Promise<void>
-  /** The next message of a known type. Rejects with `ProtocolError`; `limitMs` undefined waits for ever. */
-  next(limitMs?: number): Promise<Message | NoMessage>
+  /**
+   * The next message of a known type. Rejects with `ProtocolError`. Waits until `limitMs` have passed or `stop` is
+   * aborted, without either for ever; one caller at a time.
+   */
+  next(limitMs?: number, stop?: AbortSignal): Promise<Message | NoMessage>
   send(message: { readonly type: string; readonly [field: string]: unknown }): void
   refuse(reason: RefuseReason, message: string, fields?: object): void
   /** Sends `close` and closes; idempotent. */
@@ -110,7 +113,7 @@ export const openChannel = (socket: TLSSocket, fingerprint: string): Channel => 
     exporter: socket,
     gone,
 
-    next: async limitMs => {
+    next: async (limitMs, stop) => {
       const deadline = limitMs === undefined ? Number.POSITIVE_INFINITY : performance.now() + limitMs
       for (;;) {
         const message = waiting.shift()
@@ -121,16 +124,15 @@ export const openChannel = (socket: TLSSocket, fingerprint: string): Channel => 
         if (failure) throw failure
         if (isClosed) return 'gone'
         const leftMs = deadline - performance.now()
-        if (leftMs <= 0) return 'silent'
+        if (leftMs <= 0 || stop?.aborted) return 'silent'
         await new Promise<void>(resolve => {
-          wake = resolve
-          if (leftMs !== Number.POSITIVE_INFINITY) {
-            const timer = setTimeout(resolve, leftMs)
-            wake = () => {
-              clearTimeout(timer)
-              resolve()
-            }
+          const timer = leftMs === Number.POSITIVE_INFINITY ? undefined : setTimeout(resolve, leftMs)
+          wake = () => {
+            clearTimeout(timer)
+            stop?.removeEventListener('abort', wakeUp)
+            resolve()
           }
+          stop?.addEventListener('abort', wakeUp)
         })
       }
     },

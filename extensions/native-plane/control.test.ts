@@ -4,11 +4,13 @@ import { connect as connectTcp } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { connect, type Identity, loadIdentity } from '../../sdk/stream/index.ts'
+import { createQueue } from '../pairing/queue.ts'
 import { createRoster } from '../pairing/roster.ts'
 import { RosterFile } from '../pairing/schema.ts'
 import { createPairing } from '../pairing/service.ts'
+import { createServing } from '../pairing/serving.ts'
 import { converse } from './conversation.ts'
 import { createFrameReader, frame } from './frames.ts'
 import { type Listener, openListener } from './listener.ts'
@@ -26,7 +28,18 @@ const document = {
 }
 const news = { completed: () => {}, granted: () => {}, changed: () => {}, expired: () => {} }
 const roster = createRoster(document, news)
-const pairing = createPairing(roster, () => {})
+const serving = createServing()
+/** How far the queue's clock is ahead. */
+let laterMs = 0
+const pairing = createPairing(roster, serving, () => {})
+let ids = 0
+const queue = createQueue({
+  roster,
+  serving,
+  nowMs: () => performance.now() + laterMs,
+  news: { pending: () => {}, denied: () => {} },
+  newId: () => ids++,
+})
 const plane = createPlane({
   engine: { codecs: async () => ['h264'], openPlane: notReached, holdSound: notReached },
   media: { port: 1, open: notReached, stats: () => ({ received: 0, rejected: 0 }), close: async () => {} },
@@ -47,6 +60,7 @@ let folder: string
 let client: Identity
 let host: Identity
 let listener: Listener
+let stopServing: () => void
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'svc-control-'))
@@ -61,9 +75,9 @@ beforeAll(async () => {
   const isPaired = (fingerprint: string) => roster.find(fingerprint) !== undefined
   const limits = { stepMs: 300, pairStepMs: 600 }
   listener = await openListener(identity, 0, ({ channel, admitted: onAdmitted }) => {
-    void converse(channel, { plane, pairing, isPaired, host: about, log: quiet, onAdmitted, limits })
+    void converse(channel, { plane, pairing, queue, isPaired, host: about, log: quiet, onAdmitted, limits })
   })
-  pairing.serve()
+  stopServing = pairing.serve()
 })
 afterAll(async () => {
   await listener?.close()
@@ -102,6 +116,12 @@ const talk = async (...bytes: Uint8Array[]): Promise<any[]> => {
   socket.write(Buffer.concat(bytes))
   return said
 }
+const talkAs = async ({ certificatePem: cert, keyPem: key }: Identity): Promise<any[]> => {
+  const socket = await open({ cert, key })
+  const said = untilClosed(socket)
+  socket.write(Buffer.concat([hello, start, { type: 'close', code: 'quit' }].map(frame)))
+  return said
+}
 const hello = { type: 'hello', protocol: { min: 1, max: 1 }, name: 'Sofa', intent: 'stream' }
 const start = { type: 'start', mode: { width: 640, height: 480, hz: 60 }, video: ['h264'], grants: 127 }
 const welcome = {
@@ -110,6 +130,7 @@ const welcome = {
   host: { name: 'Den', id: '0123456789ABCDEF', version: '1.2.3' },
   paired: false,
 }
+const wait = { type: 'wait', for: 'approval', timeout_ms: 180_000 }
 const protocolError = { type: 'close', code: 'protocol-error', message: expect.any(String) }
 
 test('only TLS 1.3 with this protocol and a certificate gets as far as a message', async () => {
@@ -144,9 +165,9 @@ test.each([
   ['a resize before start', [hello, { type: 'resize', mode: start.mode }], [welcome, protocolError]],
   ['a confirmation without a share', [hello, { type: 'pair-confirm', tag: '' }], [welcome, protocolError]],
   [
-    'a device that is not paired',
-    [hello, start],
-    [welcome, { type: 'refuse', reason: 'not-paired', message: expect.any(String) }],
+    'a device that is not paired, and then leaves,',
+    [hello, start, { type: 'close', code: 'quit' }],
+    [welcome, wait],
   ],
   [
     'a share without a window',
@@ -198,6 +219,120 @@ test('one address holds few connections, and has them again once they are closed
   await expect
     .poll(() => talk(frame(hello), frame({ type: 'close', code: 'quit' })).catch(() => []))
     .toEqual([welcome])
+})
+
+describe('a device that is not paired knocks and waits', () => {
+  /** Knocks; what it has heard, and how the connection ends. */
+  const knock = async (identity = client) => {
+    const socket = await open({ cert: identity.certificatePem, key: identity.keyPem })
+    const ended = untilClosed(socket)
+    const heard: any[] = []
+    const reader = createFrameReader()
+    socket.on('data', chunk => heard.push(...reader.push(chunk).map(body => JSON.parse(body.toString()))))
+    socket.write(Buffer.concat([frame(hello), frame(start)]))
+    await expect.poll(() => heard.at(-1)).toEqual(wait)
+    return { socket, heard, ended, say: (message: object) => socket.write(frame(message)) }
+  }
+  const only = () => {
+    const [row, ...more] = queue.list()
+    expect(more).toEqual([])
+    return row!
+  }
+  const noChoice = { name: undefined, access: { grants: null, expiresInSecs: null } }
+  const gone = { name: undefined, access: { grants: null, expiresInSecs: 0 } }
+  const refused = (reason: string) => ({ type: 'refuse', reason, message: expect.any(String) })
+  const closed = (code: string) => ({ type: 'close', code, message: expect.any(String) })
+  afterEach(async () => {
+    for (const { id } of queue.list()) await queue.deny(id)
+    await roster.unpair('all')
+  })
+
+  test('until the operator lets it in; then it goes on where it was', async () => {
+    const { heard, ended, say } = await knock()
+    say({ type: 'ping', id: 9 })
+    await expect.poll(() => heard.at(-1)).toEqual({ type: 'pong', id: 9 })
+    expect(only()).toMatchObject({ name: 'Sofa', fingerprint: client.fingerprint, source: 'lan' })
+    expect(await queue.approve(only().id, noChoice)).toMatchObject({ name: 'Sofa', grants: 127 })
+    expect(queue.list()).toEqual([])
+    // As far as this test's host goes: it has no room for a session.
+    expect((await ended).at(-1)).toEqual(refused('busy'))
+  })
+
+  test('until the operator says no, or nobody answers', async () => {
+    const first = await knock()
+    await queue.deny(only().id)
+    expect((await first.ended).at(-1)).toEqual(refused('denied'))
+    const second = await knock()
+    laterMs += 180_001
+    queue.sweep()
+    expect((await second.ended).at(-1)).toEqual(refused('no-answer'))
+    expect(only().age_secs).toBe(180)
+  })
+
+  test('and an approval that leaves it without access does not let it in', async () => {
+    const { ended } = await knock()
+    await queue.approve(only().id, gone)
+    expect((await ended).at(-1)).toEqual(refused('expired'))
+    const again = await knock()
+    expect(only()).toMatchObject({ access_level: 'full', expires_unix: expect.any(Number) })
+    await roster.edit(client.fingerprint, { grants: 3 })
+    expect(only().grants).toBe(3)
+    await roster.edit(client.fingerprint, { expiresInSecs: 60 })
+    expect((await again.ended).at(-1)).toEqual(refused('busy'))
+  })
+
+  test('on its newest connection only', async () => {
+    const first = await knock()
+    const second = await knock()
+    expect((await first.ended).at(-1)).toEqual(closed('replaced'))
+    await queue.approve(only().id, noChoice)
+    expect((await second.ended).at(-1)).toEqual(refused('busy'))
+  })
+
+  test('and may be approved after it has hung up', async () => {
+    const { socket, ended } = await knock()
+    socket.destroy()
+    await ended
+    await queue.approve(only().id, noChoice)
+    expect((await talk(frame(hello), frame(start))).at(-1)).toEqual(refused('busy'))
+  })
+
+  test('and anything else that it says meanwhile breaks the protocol', async () => {
+    for (const message of [start, hello, { type: 'pair-share', share: '' }, { type: 'keyframe' }]) {
+      const { ended, say } = await knock()
+      say(message)
+      expect((await ended).at(-1), message.type).toEqual(protocolError)
+    }
+  })
+
+  test('where there is room to wait: four places for one address', async () => {
+    const strangers = await Promise.all(
+      Array.from({ length: 5 }, (_, i) => loadIdentity(join(folder, `stranger-${i}`))),
+    )
+    const waiting = []
+    for (const stranger of strangers.slice(0, 4)) waiting.push(await knock(stranger))
+    const { certificatePem: cert, keyPem: key } = strangers[4]!
+    const fifth = await open({ cert, key })
+    const said = untilClosed(fifth)
+    fifth.write(Buffer.concat([frame(hello), frame(start)]))
+    expect(await said).toEqual([welcome, refused('busy')])
+    waiting[1]!.socket.destroy()
+    await expect.poll(() => talkAs(strangers[4]!)).toContainEqual(wait)
+    expect(queue.list().map(row => row.fingerprint)).not.toContain(strangers[1]!.fingerprint)
+    for (const { say, ended } of waiting.filter((_, i) => i !== 1)) {
+      say({ type: 'close', code: 'quit' })
+      await ended
+    }
+  })
+
+  test('as long as the plane is there', async () => {
+    const { ended } = await knock()
+    stopServing()
+    expect((await ended).at(-1)).toEqual(closed('stopping'))
+    expect(queue.list()).toEqual([])
+    expect((await talk(frame(hello), frame(start))).at(-1)).toEqual(closed('stopping'))
+    stopServing = pairing.serve()
+  })
 })
 
 test('a second implementation pairs by PIN, and the PIN is spent whatever it sends', async () => {

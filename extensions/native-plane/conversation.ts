@@ -1,7 +1,8 @@
 // What is said on one control connection, step by step: hello, pairing, start, and then the stream's requests.
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { PairingWindow } from 'svc-host/api/pairing'
+import type { PairingQueue, PairingWindow } from 'svc-host/api/pairing'
 import type { Log } from 'svc-host/sdk'
+import { waitForApproval } from './approval.ts'
 import { clampBitrate } from './bitrate.ts'
 import type { Channel, NoMessage, RefuseReason } from './channel.ts'
 import { type Ending, endingOfClose, protocolError } from './endings.ts'
@@ -13,6 +14,7 @@ import type { LiveSession } from './session.ts'
 export interface ConversationParts {
   readonly plane: Plane
   readonly pairing: PairingWindow
+  readonly queue: PairingQueue
   readonly isPaired: (fingerprint: string) => boolean
   readonly host: {
     readonly name: string
@@ -162,7 +164,7 @@ const stream = async (channel: Channel, session: LiveSession, log: Log): Promise
 }
 
 const speak = async (channel: Channel, parts: ConversationParts): Promise<void> => {
-  const { host, plane, log, onAdmitted, isPaired, limits = defaultLimits } = parts
+  const { host, plane, queue, log, onAdmitted, isPaired, limits = defaultLimits } = parts
   const hello = await expect(channel, limits.stepMs, 'hello')
   if (!hello) return
   if (hello.protocol.min > version || hello.protocol.max < version) {
@@ -183,6 +185,7 @@ const speak = async (channel: Channel, parts: ConversationParts): Promise<void> 
       limitMs = limits.stepMs
       continue
     }
+    if (!isPaired(channel.fingerprint) && !(await waitForApproval(channel, hello.name, queue))) return
     const session = await plane.start(channel, message, performance.now())
     if ('refused' in session) return channel.refuse(session.refused, session.message)
     onAdmitted()

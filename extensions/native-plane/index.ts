@@ -2,7 +2,7 @@
 import { hostname } from 'node:os'
 import { DisplayPool } from 'svc-host/api/displays'
 import { MediaEngine } from 'svc-host/api/media'
-import { PairingRoster, PairingWindow } from 'svc-host/api/pairing'
+import { PairingQueue, PairingRoster, PairingWindow } from 'svc-host/api/pairing'
 import { SessionRegistry } from 'svc-host/api/sessions'
 import { HostNames, hostCollect } from 'svc-host/api/status'
 import { CertificateIdentity, defineExtension, event, HostInfo } from 'svc-host/sdk'
@@ -25,6 +25,7 @@ export default defineExtension({
     identity: CertificateIdentity,
     pairing: PairingWindow,
     pool: DisplayPool,
+    queue: PairingQueue,
     registry: SessionRegistry,
     roster: PairingRoster,
   },

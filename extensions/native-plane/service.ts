@@ -1,6 +1,6 @@
 // The native plane put together: sockets, sessions and conversations, and the orderly way down.
 import type { MediaEngine } from 'svc-host/api/media'
-import type { PairingWindow } from 'svc-host/api/pairing'
+import type { PairingQueue, PairingWindow } from 'svc-host/api/pairing'
 import type { HostIdentity } from 'svc-host/sdk'
 import { converse } from './conversation.ts'
 import { createPlane, type Plane, type PlaneParts } from './plane.ts'
@@ -9,6 +9,7 @@ import { openSockets } from './sockets.ts'
 export interface NativeServiceParts extends Omit<PlaneParts, 'media'> {
   readonly engine: MediaEngine
   readonly pairing: PairingWindow
+  readonly queue: PairingQueue
   readonly identity: HostIdentity
   /** Asked at each welcome. */
   readonly host: () => { readonly name: string; readonly id: string; readonly version: string }
@@ -26,7 +27,7 @@ export interface NativeService {
 
 /** Rejects with a sentence when a socket cannot be opened. */
 export const openNativeService = async (parts: NativeServiceParts): Promise<NativeService> => {
-  const { identity, pairing, roster, log } = parts
+  const { identity, pairing, queue, roster, log } = parts
   let plane: Plane | undefined
 
   const { port, media, listener } = await openSockets(
@@ -39,6 +40,7 @@ export const openNativeService = async (parts: NativeServiceParts): Promise<Nati
       void converse(channel, {
         plane,
         pairing,
+        queue,
         isPaired,
         host: { ...parts.host(), fingerprint: identity.fingerprint },
         log,

@@ -1,4 +1,4 @@
-// Pairing's public face: who is paired with what access, the PIN window, and the events about both.
+// Pairing's public face: who is paired with what access, the PIN window, devices that knock, and the events of it all.
 import { event, token } from 'svc-host/sdk'
 import { z } from 'zod'
 
@@ -6,6 +6,10 @@ import { z } from 'zod'
 const Device = z.object({ name: z.string(), fingerprint: z.string(), plane: z.enum(['native', 'compat']) })
 const Access = z.object({ device: Device, grants: z.int(), expires_unix: z.int().optional() })
 
+/** A device knocks that was not on the list of those that wait. */
+export const pairingPending = event('pairing.pending', z.object({ device: Device }))
+/** The operator said no; the device may knock again. */
+export const pairingDenied = event('pairing.denied', z.object({ device: Device }))
 /** A device was paired, by PIN or by approval. */
 export const pairingCompleted = event('pairing.completed', z.object({ device: Device }))
 /** The operator chose an access while pairing. */
@@ -85,3 +89,41 @@ export interface PairingWindow {
   begin(request: PairingRequest): PairingExchange | PairingRefusal
 }
 export const PairingWindow = token<PairingWindow>('pairing.window', '1.0.0')
+
+/** A device that wants to be let in without a PIN, as its connection has established it. */
+export interface Knock {
+  /** Proven by the connection. */
+  readonly fingerprint: string
+  /** As the device calls itself; sanitized here. */
+  readonly name: string
+  /** Address that it comes from. */
+  readonly address: string | undefined
+}
+
+/**
+ * What became of a knock: `approved` (or paired by PIN, or given access, meanwhile), `denied` by the operator,
+ * `replaced` by a later knock of the same device, `no-answer` in time, `stopping` with the last plane.
+ */
+export type KnockAnswer = 'approved' | 'denied' | 'replaced' | 'no-answer' | 'stopping'
+
+/** A knock that waits for the operator; it keeps its place on the list while it does. */
+export interface ParkedKnock {
+  /** How long it may wait, milliseconds. */
+  readonly limitMs: number
+  /** Never rejects; stays open once the device has left. */
+  readonly answer: Promise<KnockAnswer>
+  /** The device waits no more. It stays on the list, where it can be approved for its next visit. */
+  leave(): void
+}
+
+/**
+ * Why a knock does not wait: `outside-lan` is listed, but can only be paired by a PIN that is bound to it; `full` is not
+ * listed, since all who are wait for the operator.
+ */
+export type KnockRefusal = { readonly refused: 'outside-lan' | 'full' | 'stopping' }
+
+export interface PairingQueue {
+  /** Lists a device that is not paired, or whose access is over, and waits for the operator. */
+  knock(knock: Knock): ParkedKnock | KnockRefusal
+}
+export const PairingQueue = token<PairingQueue>('pairing.queue', '1.0.0')

@@ -1,7 +1,7 @@
 // The native roster: devices, their access and its end, kept in one file whose writes are serialised.
 import type { DocumentFile } from 'svc-host/sdk'
 import type { PairedDevice, PairingRoster } from './api.ts'
-import { deviceName } from './device-name.ts'
+import { deviceName, sanitizeName } from './device-name.ts'
 import { accessLevel, effectiveGrants } from './grants.ts'
 import type { RosterFile, StoredClient } from './schema.ts'
 import type { Access } from './window.ts'
@@ -24,8 +24,13 @@ export interface ClientEdit {
 
 export interface Roster extends PairingRoster {
   list(): readonly StoredClient[]
-  /** Pairs a device. A repeat keeps name and access unless an access was chosen. */
-  pair(fingerprint: string, name: string, access: Access): Promise<StoredClient>
+  /**
+   * Pairs a device. A repeat keeps name and access unless an access was chosen. `given`: a name by the operator, which
+   * goes before the stored one and the device's own.
+   */
+  pair(fingerprint: string, name: string, access: Access, given?: string): Promise<StoredClient>
+  /** Tells every device that was paired or edited, before the news of it. Returns the way to stop. */
+  follow(listener: (client: StoredClient, what: 'paired' | 'edited') => void): () => void
   /** Undefined when there is no such device. */
   edit(fingerprint: string, edit: ClientEdit): Promise<StoredClient | undefined>
   /** Forgets one device, or all in one write; resolves to how many. */
@@ -43,6 +48,7 @@ export const createRoster = (
   unixSeconds: () => number = () => Math.floor(Date.now() / 1000),
 ): Roster => {
   const watchers = new Map<string, Set<Listener>>()
+  const followers = new Set<Parameters<Roster['follow']>[0]>()
   let queue: Promise<unknown> = Promise.resolve()
 
   const stored = (fingerprint: string): StoredClient | undefined =>
@@ -89,6 +95,11 @@ export const createRoster = (
     return true
   }
 
+  /** Those who watch it hear of a change, or that its access is over. */
+  const tellChange = (client: StoredClient): void => {
+    if (!expireOne(client.fingerprint) && !isOver(client)) tell(client.fingerprint, asDevice(client))
+  }
+
   return {
     list: () => document.value.clients,
 
@@ -113,23 +124,30 @@ export const createRoster = (
       }
     },
 
-    pair: async (fingerprint, name, access) => {
+    follow: listener => {
+      const own: typeof listener = (client, what) => listener(client, what)
+      followers.add(own)
+      return () => void followers.delete(own)
+    },
+
+    pair: async (fingerprint, name, access, given) => {
       const chosen = access.grants !== null || access.expiresInSecs !== null
       const client = await update(() => {
         const before = stored(fingerprint)
         const now = unixSeconds()
         const after = access.expiresInSecs === null ? null : now + access.expiresInSecs
         return put({
-          name: before?.name ?? deviceName(name, fingerprint),
+          name: sanitizeName(given ?? '') || (before?.name ?? deviceName(name, fingerprint)),
           fingerprint,
           grants: chosen || !before ? (access.grants ?? 0x7f) : before.grants,
           expires_unix: chosen || !before ? after : before.expires_unix,
           granted_unix: chosen || !before ? now : before.granted_unix,
         })
       })
+      for (const follower of followers) follower(client, 'paired')
       news.completed(client)
       if (chosen) news.granted(client)
-      tell(fingerprint, asDevice(client))
+      tellChange(client)
       return client
     },
 
@@ -153,8 +171,9 @@ export const createRoster = (
         })
       })
       if (!client || !isAccess) return client
+      for (const follower of followers) follower(client, 'edited')
       news.changed(client)
-      if (!expireOne(fingerprint)) tell(fingerprint, asDevice(client))
+      tellChange(client)
       return client
     },
 

@@ -1,21 +1,32 @@
-// The native pairing routes: PIN window and roster (wire-decisions, "Pairing status", "Native client record").
+// The native pairing routes: PIN window, devices that knock, and the roster (wire-decisions, "Pairing status").
 import { HttpError, type Route, reply, route } from 'svc-host/sdk'
 import { z } from 'zod'
 import { accessLevel, isGrantMask } from './grants.ts'
+import type { Queue } from './queue.ts'
 import type { Roster } from './roster.ts'
 import {
   AccessEdit,
+  ApproveRequest,
   ArmRequest,
   Fingerprint,
   NativeClient,
   PairingStatus,
+  PendingDevice,
   type StoredClient,
 } from './schema.ts'
 import type { Pairing } from './service.ts'
+import type { Serving } from './serving.ts'
 
 const adminOnly = { plugin: false, device: false } as const
 const path = z.object({
   fingerprint: z.string().describe('SHA-256 of the device certificate, 64 hex characters'),
+})
+
+const pendingPath = z.object({
+  id: z
+    .string()
+    .regex(/^\d{1,15}$/, 'an id is a decimal number')
+    .describe('as listed by `GET /native/pending`, in decimal'),
 })
 
 const record = (client: StoredClient): NativeClient => ({
@@ -46,11 +57,15 @@ const stored = async <T>(write: Promise<T>): Promise<T> => {
   }
 }
 
-export const routes = (pairing: Pairing, roster: Roster): Route[] => {
+interface RouteParts {
+  readonly pairing: Pairing
+  readonly serving: Serving
+  readonly queue: Queue
+  readonly roster: Roster
+}
+
+export const routes = ({ pairing, serving, queue, roster }: RouteParts): Route[] => {
   const status = () => ({ ...pairing.status(), paired_clients: roster.list().length })
-  const requirePlane = (): void => {
-    if (!pairing.status().enabled) throw new HttpError(503, 'the native plane is not running: switch it on')
-  }
   const noPlane = 'the native plane is not running'
 
   return [
@@ -97,6 +112,63 @@ export const routes = (pairing: Pairing, roster: Roster): Route[] => {
     }),
     route({
       method: 'GET',
+      path: '/native/pending',
+      id: 'listPendingDevices',
+      tag: 'native',
+      summary: 'Devices that knock: unpaired ones that want to stream, and paired ones whose access is over',
+      lanes: adminOnly,
+      replies: { 200: z.array(PendingDevice) },
+      handler: () => [...queue.list()],
+    }),
+    route({
+      method: 'POST',
+      path: '/native/pending/{id}/approve',
+      id: 'approvePendingDevice',
+      tag: 'native',
+      summary: 'Pair a device that knocks; where it still waits, it goes on into its stream',
+      lanes: adminOnly,
+      params: pendingPath,
+      body: ApproveRequest,
+      emptyBody: true,
+      replies: { 200: NativeClient },
+      errors: {
+        400: 'unknown bits in grants; nothing has changed',
+        404: 'no such device',
+        409: 'the device knocked from outside this network: arm a PIN for its fingerprint instead',
+        500: 'the list of paired devices could not be written; the device goes on waiting',
+        503: noPlane,
+      },
+      handler: async ({ params, body }) => {
+        serving.require()
+        const access = { grants: mask(body.grants), expiresInSecs: body.expires_in_secs ?? null }
+        const outcome = await stored(
+          queue.approve(Number(params.id), { name: body.name ?? undefined, access }),
+        )
+        if (outcome === 'unknown') throw new HttpError(404, 'pending device not found')
+        if (outcome === 'outside-lan') {
+          throw new HttpError(409, 'approve is not possible for this device, arm a PIN for its fingerprint')
+        }
+        return record(outcome)
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/native/pending/{id}/deny',
+      id: 'denyPendingDevice',
+      tag: 'native',
+      summary: 'Send a device that knocks away; it may knock again',
+      lanes: adminOnly,
+      params: pendingPath,
+      replies: { 204: null },
+      errors: { 404: 'no such device', 503: noPlane },
+      handler: async ({ params }) => {
+        serving.require()
+        if (!(await queue.deny(Number(params.id)))) throw new HttpError(404, 'pending device not found')
+        return reply(204)
+      },
+    }),
+    route({
+      method: 'GET',
       path: '/native/clients',
       id: 'listNativeClients',
       tag: 'native',
@@ -115,7 +187,7 @@ export const routes = (pairing: Pairing, roster: Roster): Route[] => {
       replies: { 200: z.object({ unpaired: z.int() }).meta({ id: 'Unpaired' }) },
       errors: { 500: 'the list could not be written', 503: noPlane },
       handler: async () => {
-        requirePlane()
+        serving.require()
         return { unpaired: await stored(roster.unpair('all')) }
       },
     }),
@@ -130,7 +202,7 @@ export const routes = (pairing: Pairing, roster: Roster): Route[] => {
       replies: { 204: null },
       errors: { 404: 'no such device', 500: 'the list could not be written', 503: noPlane },
       handler: async ({ params }) => {
-        requirePlane()
+        serving.require()
         const gone = await stored(roster.unpair(params.fingerprint.toLowerCase()))
         if (gone === 0) throw new HttpError(404, 'device not found')
         return reply(204)
@@ -162,7 +234,7 @@ export const routes = (pairing: Pairing, roster: Roster): Route[] => {
           grants: mask(body.grants) ?? undefined,
           expiresInSecs: body.clear_expiry ? null : expires,
         }
-        requirePlane()
+        serving.require()
         const client = await stored(roster.edit(params.fingerprint.toLowerCase(), edit))
         if (!client) throw new HttpError(404, 'device not found')
         return record(client)

@@ -52,6 +52,22 @@ export const PairingStatus = z
   })
   .meta({ id: 'NativePairingStatus' })
 
+/** One row of `GET /native/pending`. */
+export const PendingDevice = z
+  .object({
+    id: z.int().describe('counts up in each process'),
+    name: z.string().describe('as the device calls itself, without what cannot be seen'),
+    fingerprint: Fingerprint,
+    age_secs: z.int().describe('since its last knock'),
+    source: z.enum(['lan', 'wan']).describe('only a device of this network can be approved'),
+    grants: z.int().nullable().describe('stored mask, where it was paired before'),
+    expires_unix: UnixSeconds.nullable().describe('stored end of access'),
+    granted_unix: UnixSeconds.nullable().describe('when an access was last chosen for it'),
+    access_level: AccessLevel.nullable().describe('of the stored mask; null: it was never paired'),
+  })
+  .meta({ id: 'PendingDevice' })
+export type PendingDevice = z.output<typeof PendingDevice>
+
 const ExpiresInSecs = z.int().min(0).max(longestSecs)
 
 /** `null` and absent mean the same. Range checks of `fingerprint` and `grants` answer 400, so they are made later. */
@@ -67,4 +83,11 @@ export const AccessEdit = z.object({
   grants: z.int().nullish(),
   expires_in_secs: ExpiresInSecs.nullish(),
   clear_expiry: z.boolean().nullish(),
+})
+
+/** What is left out stays as it is stored, or as the device calls itself. */
+export const ApproveRequest = z.object({
+  name: z.string().nullish(),
+  grants: z.int().nullish(),
+  expires_in_secs: ExpiresInSecs.nullish(),
 })

@@ -1,9 +1,9 @@
 // The PIN window at work: the state machine, the exchange's arithmetic and the roster joined.
 import { randomInt } from 'node:crypto'
-import { HttpError } from 'svc-host/sdk'
 import type { PairingWindow } from './api.ts'
 import { lvCat, readShare, respond } from './cpace.ts'
 import type { Roster } from './roster.ts'
+import type { Serving } from './serving.ts'
 import { sourceOf } from './source.ts'
 import { type Access, arm, attempt, closed, disarm, finish, openAt } from './window.ts'
 
@@ -19,41 +19,31 @@ const hex = (fingerprint: string): Buffer => Buffer.from(fingerprint, 'hex')
 /** `nowMs` is monotonic: a jump of the host's clock neither opens nor closes a window. */
 export const createPairing = (
   roster: Pick<Roster, 'pair'>,
+  serving: Serving,
   onError: (error: unknown) => void,
   nowMs: () => number = () => performance.now(),
 ): Pairing => {
   let state = closed
-  let planes = 0
-
-  const requirePlane = (): void => {
-    if (planes === 0) throw new HttpError(503, 'no plane answers PIN pairing: switch the native plane on')
-  }
+  serving.onNone(() => {
+    state = disarm(state)
+  })
 
   return {
-    serve: () => {
-      planes++
-      let isServing = true
-      return () => {
-        if (!isServing) return
-        isServing = false
-        planes--
-        if (planes === 0) state = disarm(state)
-      }
-    },
+    serve: serving.serve,
 
     arm: ({ fingerprint, ttlSecs, access }) => {
-      requirePlane()
+      serving.require()
       const pin = String(randomInt(10_000)).padStart(4, '0')
       state = arm(state, nowMs(), { pin, fingerprint, access }, ttlSecs)
     },
     disarm: () => {
-      requirePlane()
+      serving.require()
       state = disarm(state)
     },
     status: () => {
       const window = openAt(state, nowMs())
       return {
-        enabled: planes > 0,
+        enabled: serving.isServed,
         armed: window !== null,
         pin: window?.pin ?? null,
         expires_in_secs: window ? Math.ceil((window.deadlineMs - nowMs()) / 1000) : null,

@@ -39,3 +39,12 @@ export const sourceOf = (
   if (within(nearby, peer)) return 'lan'
   return within(shared, peer) && own().some(a => within(shared, plain(a))) ? 'lan' : 'wan'
 }
+
+/** Whether two addresses are the same peer, as limits count: a host of IPv6 owns a whole /64. */
+export const isSamePeer = (a: string | undefined, b: string | undefined): boolean => {
+  const [one, other] = [plain(a ?? ''), plain(b ?? '')]
+  if (isIP(one) !== 6 || isIP(other) !== 6) return one === other
+  const network = new BlockList()
+  network.addSubnet(one, 64, 'ipv6')
+  return network.check(other, 'ipv6')
+}

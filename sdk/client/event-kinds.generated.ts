@@ -11,6 +11,8 @@ export const eventKinds = [
   'host.started',
   'host.stopping',
   'pairing.completed',
+  'pairing.denied',
+  'pairing.pending',
   'session.ended',
   'session.started',
   'stream.started',

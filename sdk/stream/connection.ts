@@ -27,8 +27,14 @@ export interface ConnectOptions {
   readonly identity: Identity
   /** How the host names this device to its operator; 1..64 characters. */
   readonly name: string
-  /** `pair`: to be followed by `pair()`. `stream`: for a host that is already known. */
+  /** `pair`: to be followed by `pair()`. `stream`: for a host that is already known, or to knock. */
   readonly intent: 'stream' | 'pair'
+  /**
+   * With `stream`, for a host that does not know this device, or that this client has never met: `start` waits until
+   * the host's operator has approved the device. The certificate of a new host is then taken as it was shown, and
+   * pinned: let the user compare `fingerprint`. Without it such a host is `not-paired`.
+   */
+  readonly knock?: boolean
   /** A fingerprint that the user has from elsewhere: trusted, and pinned, without a PIN. 64 hex characters. */
   readonly expectFingerprint?: string
   /** For each step of the handshake, milliseconds; 5000 when left out. */
@@ -54,8 +60,11 @@ export interface StartOptions extends SessionListener {
   readonly launch?: string
   /** `started.session` of a session that was lost: goes on with it instead of a new one. */
   readonly resume?: string
-  /** The operator must approve this device first; called at most once for each wait. */
-  readonly onWait?: (waitsFor: string) => void
+  /**
+   * The host lets this device wait, for `approval` by its operator, at most so many milliseconds; called at most once for
+   * each wait.
+   */
+  readonly onWait?: (waitsFor: string, limitMs: number | undefined) => void
   /** Ends the start, and later the session, deliberately. */
   readonly signal?: AbortSignal
 }
@@ -64,14 +73,17 @@ export interface Connection {
   readonly host: HostInfo
   /** Of the host's certificate; 64 lowercase hex characters. */
   readonly fingerprint: string
-  /** The host knows this client. */
+  /** The host knows this client, and its access is not over; true after `pair`. */
   readonly isPaired: boolean
   /**
    * Proves to each other that both know the PIN (section 2.2) and pins the host. Rejects with `wrong-pin`,
    * `no-window`, `other-device`, `pace`, `outside-lan`, `bad-share`, or `host-unproven` when the host did not.
    */
   pair(pin: string, signal?: AbortSignal): Promise<void>
-  /** Rejects with the host's refusal, whose reason is the error's code. The connection belongs to the session then. */
+  /**
+   * Rejects with the host's refusal, whose reason is the error's code; a device that knocks with `denied`, `no-answer`,
+   * `outside-lan` or `busy`. The connection belongs to the session then.
+   */
   start(options: StartOptions): Promise<StreamSession>
   /** For a connection on which nothing was started. */
   close(): void
@@ -96,6 +108,7 @@ const said: Partial<Record<string, string>> = {
   'wrong-pin': 'the PIN is not the one it shows; that PIN is spent, open a new pairing window',
   'bad-share': 'it took the key exchange for broken',
   denied: 'its operator said no',
+  'no-answer': 'its operator has not answered',
   expired: "this device's access is over; ask its operator to extend it",
   busy: 'all of its sessions are in use',
   'no-codec': 'it has none of the codecs that were asked for',
@@ -112,7 +125,7 @@ const refusal = (message: Extract<HostMessage, { type: 'refuse' }>): StreamError
 
 /**
  * Connects and says hello. Nothing is sent to a host whose certificate is not the pinned one (`fingerprint-changed`),
- * nor, with intent `stream`, to one that was never pinned (`not-paired`). Rejects further with `unreachable`,
+ * nor, with intent `stream` and without `knock`, to one that was never pinned (`not-paired`). Rejects further with `unreachable`,
  * `not-a-host`, `version`, `timeout`, `protocol-error`, `lost` or `aborted`.
  */
 export const connect = async (options: ConnectOptions): Promise<Connection> => {
@@ -159,10 +172,11 @@ export const connect = async (options: ConnectOptions): Promise<Connection> => {
           'If the host was set up anew, forget it first and pair again',
       )
     }
-    if (options.intent === 'stream' && expected === undefined && !identity.hosts.byFingerprint(fingerprint)) {
+    const isMet = expected !== undefined || identity.hosts.byFingerprint(fingerprint) !== undefined
+    if (options.intent === 'stream' && !isMet && !options.knock) {
       throw new StreamError(
         'not-paired',
-        `this client has never paired with ${address}: pair with a PIN first`,
+        `this client has never paired with ${address}: pair with a PIN, or knock`,
       )
     }
   }
@@ -177,10 +191,19 @@ export const connect = async (options: ConnectOptions): Promise<Connection> => {
     return message
   })
 
+  let { isPaired } = welcome
+  const notPaired = () =>
+    new StreamError(
+      'not-paired',
+      `${welcome.host.name} does not know this device, or its access is over: pair with a PIN, or knock`,
+    )
+
   return {
     host: welcome.host,
     fingerprint,
-    isPaired: welcome.isPaired,
+    get isPaired() {
+      return isPaired
+    },
     close: () => control.end(),
     pair: (digits, pairSignal = signal) =>
       orEnd(async () => {
@@ -203,9 +226,11 @@ export const connect = async (options: ConnectOptions): Promise<Connection> => {
           )
         }
         await pin(welcome.host)
+        isPaired = true
       }),
     start: wish =>
       orEnd(async () => {
+        if (!isPaired && !options.knock) throw notPaired()
         const abort = wish.signal ?? signal
         control.send({
           type: 'start',
@@ -218,20 +243,25 @@ export const connect = async (options: ConnectOptions): Promise<Connection> => {
           ...(wish.launch && { launch: wish.launch }),
           ...(wish.resume && { resume: wish.resume }),
         })
-        let isWaiting = false
+        let limitMs: number | undefined = startTimeoutMs
         for (;;) {
           const message = await control.receive({
-            ...(!isWaiting && { timeoutMs: startTimeoutMs }),
+            ...(limitMs !== undefined && { timeoutMs: limitMs }),
             ...(abort && { signal: abort }),
           })
           if (message.type === 'refuse') throw refusal(message)
           if (message.type === 'ping') control.send({ type: 'pong', id: message.id })
           if (message.type === 'wait') {
-            isWaiting = true
-            wish.onWait?.(message.for)
+            // The host has forgotten this device since it said hello.
+            if (!options.knock) throw notPaired()
+            limitMs = message.timeoutMs === undefined ? undefined : message.timeoutMs + startTimeoutMs
+            wish.onWait?.(message.for, message.timeoutMs)
           }
           if (message.type === 'started') {
             const { started } = message
+            // A host that has let this device in is one that it knows from now on.
+            const { hosts } = identity
+            if (!hosts.byAddress(address) && !hosts.byFingerprint(fingerprint)) await pin(welcome.host)
             const reached = wish.mediaPort === undefined ? started : { ...started, port: wish.mediaPort }
             return openSession(control, reached, wish, abort)
           }

@@ -11,6 +11,7 @@ export const refusalReasons = [
   'wrong-pin',
   'bad-share',
   'denied',
+  'no-answer',
   'expired',
   'busy',
   'no-codec',
@@ -20,7 +21,7 @@ export const refusalReasons = [
 ] as const
 export type RefusalReason = (typeof refusalReasons)[number]
 
-/** Why a session or connection was closed by a `close` message (PROTOCOL.md, section 2.4). */
+/** Why a session or connection was closed by a `close` message (PROTOCOL.md, section 2.5). */
 export const closeCodes = [
   'quit',
   'error',

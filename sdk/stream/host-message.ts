@@ -1,4 +1,4 @@
-// The control messages that a host sends, checked field by field: PROTOCOL.md, sections 2.1 to 2.4.
+// The control messages that a host sends, checked field by field: PROTOCOL.md, sections 2.1 to 2.5.
 import { type CloseCode, closeCodes, type RefusalReason, refusalReasons, StreamError } from './error.ts'
 
 /** A picture's size and rate: 64..7680 x 64..4320 pixels, even; 1..240 Hz. */
@@ -61,7 +61,7 @@ export type HostMessage =
     }
   | { readonly type: 'pair-share'; readonly share: Buffer }
   | { readonly type: 'pair-confirm'; readonly tag: Buffer }
-  | { readonly type: 'wait'; readonly for: string }
+  | { readonly type: 'wait'; readonly for: string; readonly timeoutMs: number | undefined }
   | { readonly type: 'started'; readonly started: Started }
   | {
       readonly type: 'refuse'
@@ -182,7 +182,11 @@ const readers: Readonly<Record<string, (read: Reader) => HostMessage>> = {
   },
   'pair-share': read => ({ type: 'pair-share', share: read.bytes('share', 1024) }),
   'pair-confirm': read => ({ type: 'pair-confirm', tag: read.bytes('tag', 1024) }),
-  wait: read => ({ type: 'wait', for: read.string('for') }),
+  wait: read => ({
+    type: 'wait',
+    for: read.string('for'),
+    timeoutMs: read.has('timeout_ms') ? read.integer('timeout_ms', 0, u32) : undefined,
+  }),
   started: read => ({ type: 'started', started: started(read) }),
   refuse: read => {
     const reason = read.string('reason') as RefusalReason

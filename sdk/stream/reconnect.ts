@@ -6,7 +6,7 @@ import type { VideoFrame } from './frame-assembler.ts'
 import type { SessionEnd, StreamSession } from './session-face.ts'
 
 export interface ReconnectOptions {
-  /** To a host that is already paired; `intent` is `stream`. */
+  /** `intent` is `stream`; `knock` is for the first session, a lost one is never resumed by asking the operator. */
   readonly connect: Omit<ConnectOptions, 'intent'>
   readonly start: StartOptions
   /** How long to try after a lost link, milliseconds; longer than the host's idle time-out is of no use. 0: never. */
@@ -19,7 +19,8 @@ export interface ReconnectOptions {
 const passing: readonly string[] = ['unreachable', 'timeout', 'lost', 'stopping', 'busy']
 
 const open = async (options: ReconnectOptions, resume?: string): Promise<StreamSession> => {
-  const connection = await connect({ ...options.connect, intent: 'stream' })
+  const knock = options.connect.knock === true && resume === undefined
+  const connection = await connect({ ...options.connect, intent: 'stream', knock })
   return connection.start({ ...options.start, ...(resume && { resume }) })
 }
 

@@ -39,7 +39,7 @@ export interface StreamSession {
   /** Resolves when the host has acknowledged all input sent so far, or the session is over. */
   inputDone(signal?: AbortSignal): Promise<void>
   requestKeyframe(): void
-  /** Asks for another mode (section 2.4); rejects with `mode` when the host refuses, or the session's end. */
+  /** Asks for another mode (section 2.5); rejects with `mode` when the host refuses, or the session's end. */
   resize(mode: Mode, signal?: AbortSignal): Promise<Mode>
   /** A wish; `onBitrate` tells what the host set. */
   setBitrate(kbps: number): void

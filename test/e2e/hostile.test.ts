@@ -99,16 +99,19 @@ const start = { type: 'start', mode, video: ['h264'], grants: 127 }
 test('a foreign certificate gets no session, whatever it asks for', async () => {
   const stranger = await loadIdentity(join(folder, 'stranger'))
   const to = { host: '127.0.0.1', port: host.nativePort, name: 'Stranger', intent: 'pair' } as const
-  const connection = await connect({ ...to, identity: stranger })
-  expect(connection.isPaired).toBe(false)
-  await expect(connection.start({ mode })).rejects.toMatchObject({ code: 'not-paired' })
   const again = await connect({ ...to, identity: stranger })
+  expect(again.isPaired).toBe(false)
   await expect(again.pair('0000')).rejects.toMatchObject({ code: 'no-window' })
-  // The good client's session cannot be taken over by naming it.
-  const thief = await connect({ ...to, identity: stranger })
-  await expect(thief.start({ mode, resume: good.started.session })).rejects.toMatchObject({
-    code: 'not-paired',
-  })
+  // Whoever asks for a stream waits; the good client's session cannot be taken over by naming it.
+  const thief = await connect({ ...to, identity: stranger, knock: true })
+  const waits = Promise.withResolvers<string>()
+  const theft = thief.start({ mode, resume: good.started.session, onWait: waits.resolve })
+  theft.catch(waits.reject)
+  expect(await waits.promise).toBe('approval')
+  const [row] = (await host.api('GET', '/native/pending')).body
+  expect(row).toMatchObject({ name: 'Stranger', fingerprint: stranger.fingerprint, access_level: null })
+  expect((await host.api('POST', `/native/pending/${row.id}/deny`)).status).toBe(204)
+  await expect(theft).rejects.toMatchObject({ code: 'denied' })
   await goesOn()
 })
 
