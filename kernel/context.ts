@@ -12,7 +12,7 @@ import type { OwnedRoute } from './http.ts'
 import type { Journal } from './journal.ts'
 import { startProcess } from './process.ts'
 import type { Effects } from './scope.ts'
-import type { Offer, Services } from './services.ts'
+import type { Offer, Services, Use } from './services.ts'
 
 /** A setup, of an extension or on an optional service, that takes longer has failed. */
 export const setupLimitMs = 30_000
@@ -64,17 +64,17 @@ function checkDeclared(manifest: Manifest, verb: 'provides' | 'uses', id: string
 function createVerbs(subject: Subject, effects: Effects, reach: Reach): Scope {
   const { manifest, log } = subject
   const owner = manifest.id
-  const run = <T>(fn: () => T): T => runAs(owner, fn)
 
   const addRoute = (route: Route): void => {
     const entry: Registered = { owner, route, signal: effects.signal, scope: effects }
-    effects.refuse(`route ${route.method} ${route.path}`)
-    reach.routes.add(entry)
-    effects.add(`route ${route.method} ${route.path}`, () => {
-      reach.routes.delete(entry)
+    effects.register(`route ${route.method} ${route.path}`, () => {
+      reach.routes.add(entry)
       reach.changed(owner)
+      return () => {
+        reach.routes.delete(entry)
+        reach.changed(owner)
+      }
     })
-    reach.changed(owner)
   }
 
   return {
@@ -86,61 +86,46 @@ function createVerbs(subject: Subject, effects: Effects, reach: Reach): Scope {
     },
     provide(token, service) {
       checkDeclared(manifest, 'provides', token.id, token.version)
-      effects.refuse(`provide ${token.id}`)
-      const offer = reach.services.offer(owner, token, service)
-      effects.add(`provide ${token.id}@${token.version}`, async () => {
-        reach.services.withdraw(offer)
-        await reach.leaving(offer)
+      effects.register(`provide ${token.id}@${token.version}`, () => {
+        const offer = reach.services.offer(owner, token, service)
+        reach.changed(owner)
+        return async () => {
+          reach.services.withdraw(offer)
+          await reach.leaving(offer)
+        }
       })
-      reach.changed(owner)
     },
     using(token, start) {
-      const range = checkDeclared(manifest, 'uses', token.id)
-      const label = `using ${token.id}`
-      effects.refuse(label)
-      const stop = reach.services.use({
-        owner,
-        id: token.id,
-        range,
-        open(service) {
-          const inner = effects.child(label)
-          const during = `setup on ${token.id}`
-          const started = run(async () => start(service as never, createVerbs(subject, inner, reach)))
-          const ready = within(setupLimitMs, started).catch(async error => {
-            if (!inner.signal.aborted) reach.report(owner, during, error)
-            await inner.close()
-          })
-          return { ready, hide: () => inner.hide(), close: () => inner.close() }
-        },
-      })
-      effects.add(`wait for ${token.id}`, stop)
+      const { id } = token
+      const range = checkDeclared(manifest, 'uses', id)
+      const open: Use['open'] = service => {
+        const inner = effects.child(`using ${id}`)
+        const started = runAs(owner, async () => start(service as never, createVerbs(subject, inner, reach)))
+        const ready = within(setupLimitMs, started).catch(async error => {
+          if (!inner.signal.aborted) reach.report(owner, `setup on ${id}`, error)
+          await inner.close()
+        })
+        return { ready, hide: () => inner.hide(), close: () => inner.close() }
+      }
+      effects.register(`wait for ${id}`, () => reach.services.use({ owner, id, range, open }))
       reach.changed(owner)
     },
     route: (...routes) => routes.forEach(addRoute),
     on(kind, listener) {
-      effects.refuse(`on ${kind.kind}`)
-      effects.add(`on ${kind.kind}`, reach.bus.on(owner, kind.kind, listener as never))
+      effects.register(`on ${kind.kind}`, () => reach.bus.on(owner, kind.kind, listener as never))
     },
     tap(point, fn, { order = 0 } = {}) {
-      effects.refuse(`tap ${point.id}`)
-      effects.add(`tap ${point.id}`, reach.hooks.tap(owner, point as never, fn as never, order))
+      effects.register(`tap ${point.id}`, () => reach.hooks.tap(owner, point as never, fn as never, order))
     },
     async durable(kind, record, change) {
       const { kinds, undoFile } = subject.undo
       const how = kinds[kind]
       if (!how) throw new Error(`the undo module of ${owner} has no kind "${kind}"; add it there`)
-      const undo = (plain: object) => how.undo(plain)
-      return makeDurable(effects, reach.journal, {
-        label: `durable ${kind}`,
-        kind,
-        record,
-        undoFile,
-        undo,
-        change,
-      })
+      const undo = (kept: object) => how.undo(kept)
+      const label = `durable ${kind}`
+      return makeDurable(effects, reach.journal, { label, kind, record, undoFile, undo, change })
     },
-    process: (label, spec) =>
-      startProcess(effects, { journal: reach.journal, configDir: reach.configDir, log }, label, spec),
+    process: (label, spec) => startProcess(effects, { ...reach, log }, label, spec),
     folder: (label, options) => makeFolder(effects, reach.journal, label, options),
   }
 }
@@ -157,7 +142,6 @@ export function createContext(subject: Subject, reach: Reach): Context {
     log,
     emit: (kind, payload) => void reach.bus.emit(kind, payload),
     hookPoint(point) {
-      effects.refuse(`hook point ${point.id}`)
       const { call, release } = reach.hooks.own(manifest.id, point as never)
       effects.add(`hook point ${point.id}`, release)
       return call as never

@@ -4,6 +4,7 @@ import { basename, dirname } from 'node:path'
 import type { DocumentFile } from 'svc-host/sdk'
 import writeFileAtomic from 'write-file-atomic'
 import type { z } from 'zod'
+import { createTurns } from './turns.ts'
 
 /** Replaces a file: temporary file, fsync, rename, fsync of the folder. Mode 0600 unless told otherwise. */
 export async function writeDurably(path: string, content: string, mode = 0o600): Promise<void> {
@@ -22,6 +23,13 @@ export const readIfThere = (path: string): Promise<string | undefined> =>
 
 const asideName = (path: string): string => `${path}.broken-${new Date().toISOString().replaceAll(':', '-')}`
 
+/** Copies a file of which only a part can be used, and returns the copy's path. */
+export async function copyAside(path: string): Promise<string> {
+  const aside = asideName(path)
+  await copyFile(path, aside)
+  return aside
+}
+
 /** Moves a file that cannot be used out of the way and returns its new path; nothing is ever thrown away. */
 export async function keepAside(path: string): Promise<string> {
   const aside = asideName(path)
@@ -34,18 +42,16 @@ const isRecord = (value: unknown): value is Record<PropertyKey, unknown> =>
 
 /** Takes the value at `path` out, or what ought to hold it where it is missing; false: that is the whole. */
 function cutOut(root: unknown, path: readonly PropertyKey[]): boolean {
-  let holder = root
-  const trail: Record<PropertyKey, unknown>[] = []
+  let value = root
+  let holder: Record<PropertyKey, unknown> | undefined
+  let at: PropertyKey = ''
   for (const key of path) {
-    if (!isRecord(holder) || !Object.hasOwn(holder, key)) break
-    trail.push(holder)
-    holder = holder[key]
+    if (!isRecord(value) || !Object.hasOwn(value, key)) break
+    ;[holder, at, value] = [value, key, value[key]]
   }
-  const last = trail.at(-1)
-  if (!last) return false
-  const key = path[trail.length - 1]!
-  if (Array.isArray(last)) last.splice(Number(key), 1)
-  else delete last[key]
+  if (!holder) return false
+  if (Array.isArray(holder)) holder.splice(Number(at), 1)
+  else delete holder[at]
   return true
 }
 
@@ -94,13 +100,12 @@ export async function openDocument<S extends z.ZodType>(
       if (found !== undefined && found > known)
         warn(`${name} is of version ${found} and this host knows ${known}; what it does not know is kept`)
       if (read.lost.length) {
-        const aside = asideName(path)
-        await copyFile(path, aside)
-        warn(`${name}: left out what does not fit (${read.lost.join(', ')}); a copy is ${basename(aside)}`)
+        const copy = basename(await copyAside(path))
+        warn(`${name}: left out what does not fit (${read.lost.join(', ')}); a copy is ${copy}`)
       }
     }
   }
-  let queue: Promise<void> = Promise.resolve()
+  const inTurn = createTurns()
   return {
     get value() {
       return value
@@ -108,16 +113,13 @@ export async function openDocument<S extends z.ZodType>(
     get exists() {
       return exists
     },
-    write: change => {
-      const done = queue.then(async () => {
+    write: change =>
+      inTurn(async () => {
         const next = change instanceof Function ? change(value) : change
         await writeDurably(path, `${JSON.stringify({ ...unknown, ...(next as object) }, null, 2)}\n`)
         value = next
         exists = true
-      })
-      queue = done.catch(() => {})
-      return done
-    },
+      }),
   }
 }
 

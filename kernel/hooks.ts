@@ -1,11 +1,7 @@
-// Hook points: taps in order, each attributed, timed and limited; the point says what a failing tap means.
-
+// Hook points: taps in order, each attributed and limited in time; the point says what a failing tap means.
 import { type HookPoint, isHttpError } from 'svc-host/sdk'
 import { AsyncSeriesBailHook, AsyncSeriesHook, AsyncSeriesWaterfallHook } from 'tapable'
 import { type ExtensionError, runAs, within } from './errors.ts'
-
-/** Durations kept per tap. */
-const samples = 128
 
 type Fn = (input: never) => unknown
 type Call = (input: unknown) => Promise<unknown>
@@ -14,7 +10,6 @@ interface Tap {
   readonly owner: string
   readonly order: number
   readonly fn: Fn
-  readonly durationsMs: number[]
 }
 
 interface Place {
@@ -25,20 +20,10 @@ interface Place {
   call?: Call
 }
 
-/** How long a tap takes, in milliseconds, over its last calls. */
-export interface TapTiming {
-  readonly hook: string
-  readonly owner: string
-  readonly calls: number
-  readonly p50Ms: number
-  readonly p99Ms: number
-}
-
 export interface Hooks {
   /** Makes `owner` the one that calls this point; throws when somebody else is. */
   own(owner: string, point: HookPoint<never, unknown>): { call: Call; release: () => void }
   tap(owner: string, point: HookPoint<never, unknown>, fn: Fn, order: number): () => void
-  timings(): TapTiming[]
 }
 
 export function createHooks(
@@ -53,7 +38,6 @@ export function createHooks(
   }
 
   const runTap = async (point: HookPoint<never>, tap: Tap, input: never): Promise<unknown> => {
-    const startedAt = performance.now()
     try {
       return await within(
         point.limitMs,
@@ -66,9 +50,6 @@ export function createHooks(
       const attributed = report(tap.owner, `hook ${point.id}`, error)
       if (refuses) throw attributed
       return undefined
-    } finally {
-      tap.durationsMs.push(performance.now() - startedAt)
-      if (tap.durationsMs.length > samples) tap.durationsMs.shift()
     }
   }
 
@@ -111,7 +92,7 @@ export function createHooks(
       if (place.point && place.point.kind !== point.kind) {
         throw new Error(`hook point ${point.id} is ${place.point.kind}, not ${point.kind}`)
       }
-      const tap: Tap = { owner, order, fn, durationsMs: [] }
+      const tap: Tap = { owner, order, fn }
       place.taps.add(tap)
       place.call = undefined
       return () => {
@@ -120,13 +101,5 @@ export function createHooks(
         if (place.taps.size === 0 && place.owner === undefined) places.delete(point.id)
       }
     },
-    timings: () =>
-      [...places].flatMap(([hook, { taps }]) =>
-        [...taps].map(({ owner, durationsMs }) => {
-          const sorted = durationsMs.toSorted((a, b) => a - b)
-          const at = (part: number): number => sorted[Math.floor((sorted.length - 1) * part)] ?? 0
-          return { hook, owner, calls: sorted.length, p50Ms: at(0.5), p99Ms: at(0.99) }
-        }),
-      ),
   }
 }

@@ -14,10 +14,12 @@ import {
 } from 'svc-host/sdk'
 import type { ExtensionError } from './errors.ts'
 import { type Generation, urlOf } from './generation.ts'
+import { fingerprintOf } from './identity.ts'
 import { authorize, type Peer } from './lanes.ts'
 import { type BindAddress, isLoopback, type Listener, openListener } from './listener.ts'
 import { buildGeneration } from './sift.ts'
 import { Tally } from './tally.ts'
+import { createTurns } from './turns.ts'
 
 /** A route with the extension it belongs to. */
 export interface OwnedRoute {
@@ -34,8 +36,7 @@ export interface FrontOptions {
   /** The services behind the device and the plugin lane, looked up on each call; none: that lane admits nobody. */
   readonly devices?: () => DeviceRegistry | undefined
   readonly plugins?: () => PluginTokens | undefined
-  /** Names of this machine besides its host name, and origins of browsers that may call from elsewhere. */
-  readonly names?: readonly string[]
+  /** Origins of browsers that may call from elsewhere. */
   readonly origins?: readonly string[]
   /** Told of each mistake of an owner: a throw that is no declared refusal, or an answer that does not fit. */
   report(owner: string, during: string, error: unknown): void
@@ -57,45 +58,31 @@ export interface Front {
 }
 
 /** Takes `Host` headers that name this machine: an address, localhost, its name or its `.local` name. */
-const hostCheck = (names: readonly string[]): ((host: string) => boolean) => {
-  const own = new Set(
-    ['localhost', ...names, hostname()].flatMap(n => [n.toLowerCase(), `${n.toLowerCase()}.local`]),
-  )
-  return host => {
-    const name = host
-      .replace(/:\d*$/, '')
-      .replace(/^\[(.*)\]$/, '$1')
-      .toLowerCase()
-    return isIP(name) !== 0 || own.has(name)
-  }
+function isOwnName(host: string): boolean {
+  const name = host
+    .replace(/:\d*$/, '')
+    .replace(/^\[(.*)\]$/, '$1')
+    .toLowerCase()
+  const own = hostname().toLowerCase()
+  return isIP(name) !== 0 || ['localhost', 'localhost.local', own, `${own}.local`].includes(name)
 }
 
 export function createFront(options: FrontOptions): Front {
   const owners = new Map<string, Tally>()
   const everything = new Tally()
-  const ownHost = hostCheck(options.names ?? [])
-  const onSocket = new WeakMap<Duplex, Set<() => void>>()
   let live: Generation | undefined
   let published: ReturnType<ApiRoutes['list']> = []
   let listener: Listener | undefined
-  let queue: Promise<unknown> = Promise.resolve()
+  const inTurn = createTurns()
 
   /** Counts an exchange in each tally until its response or its socket has closed, whichever is first. */
   const hold = (socket: Duplex, response: ServerResponse | undefined, tallies: readonly Tally[]): void => {
     const releases = tallies.map(tally => tally.add(() => socket.destroy()))
-    let all = onSocket.get(socket)
-    if (!all) {
-      all = new Set()
-      onSocket.set(socket, all)
-      socket.once('close', () => {
-        for (const release of [...all!]) release()
-      })
-    }
     const release = (): void => {
-      all.delete(release)
+      socket.off('close', release)
       for (const each of releases) each()
     }
-    all.add(release)
+    socket.once('close', release)
     response?.once('close', release)
     if (socket.destroyed) release()
   }
@@ -109,7 +96,7 @@ export function createFront(options: FrontOptions): Front {
     },
     authorize: (request: IncomingMessage, route: Route, params: Record<string, string>) => {
       const { host, origin, authorization } = request.headers
-      if (host !== undefined && !ownHost(host))
+      if (host !== undefined && !isOwnName(host))
         throw new HttpError(421, 'this host goes by its address, localhost or its own name; use one of these')
       if (origin !== undefined && origin !== `https://${host}` && !options.origins?.includes(origin))
         throw new HttpError(403, 'calls from this origin are not accepted')
@@ -139,11 +126,7 @@ export function createFront(options: FrontOptions): Front {
   }
 
   return {
-    publish: routes => {
-      const done = queue.then(() => swap(routes))
-      queue = done.catch(() => {})
-      return done
-    },
+    publish: routes => inTurn(() => swap(routes)),
     drain: async (owner, graceMs) => {
       await owners.get(owner)?.drained(graceMs)
       if (owners.get(owner)?.size === 0) owners.delete(owner)
@@ -168,8 +151,7 @@ export function createFront(options: FrontOptions): Front {
       await everything.drained(graceMs)
       listener?.destroy()
       await closed
-      await queue
-      await live?.retire()
+      await inTurn(() => live?.retire())
       live = undefined
       listener = undefined
     },
@@ -189,7 +171,7 @@ function peerOf(socket: TLSSocket): Peer {
   let fingerprint = certificates.get(socket)
   if (fingerprint === undefined) {
     const certificate = socket.getPeerX509Certificate()
-    fingerprint = certificate ? certificate.fingerprint256.replaceAll(':', '').toLowerCase() : null
+    fingerprint = certificate ? fingerprintOf(certificate) : null
     certificates.set(socket, fingerprint)
   }
   const address = plainAddress(socket.remoteAddress ?? '')

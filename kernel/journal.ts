@@ -1,9 +1,10 @@
 // The journal of durable effects: what is about to be changed outside the process, on disk before the change.
-import { type FileHandle, open, readFile, rename, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { type FileHandle, open } from 'node:fs/promises'
 import { crc32 } from 'node:zlib'
 import type { Log } from 'svc-host/sdk'
 import { z } from 'zod'
+import { copyAside, readIfThere, writeDurably } from './documents.ts'
+import { createTurns } from './turns.ts'
 
 /** Struck-out lines after which the file is written anew. */
 const compactAfter = 512
@@ -89,21 +90,15 @@ export function parseJournal(text: string): {
 
 /** Opens the journal, rid of what is struck out; says what could not be read and keeps a damaged file aside. */
 export async function openJournal(path: string, log: Log): Promise<Journal> {
-  const text = await readFile(path, 'utf8').catch(error => {
-    if (error.code === 'ENOENT') return ''
-    throw error
-  })
-  const read = parseJournal(text)
+  const read = parseJournal((await readIfThere(path)) ?? '')
   const live = new Map(read.live.map(kept => [kept.id, kept]))
   let lastId = read.lastId
   if (read.torn)
     log.warn(`the last line of ${path} was cut off while it was written; its change was never made`)
   if (read.damaged.length) {
-    const aside = `${path}.broken-${Date.now()}`
-    await writeFile(aside, text, { mode: 0o600 })
-    log.warn(
-      `${path} is damaged in line ${read.damaged.join(', ')}: these effects are not undone; kept as ${aside}`,
-    )
+    const lines = read.damaged.join(', ')
+    const copy = await copyAside(path)
+    log.warn(`${path} is damaged in line ${lines}: these effects are not undone; kept as ${copy}`)
   }
 
   let file: FileHandle
@@ -112,28 +107,14 @@ export async function openJournal(path: string, log: Log): Promise<Journal> {
 
   /** Atomic: a crash leaves either the old file or the new one. */
   const rewrite = async (): Promise<void> => {
-    const next = await open(`${path}.new`, 'w', 0o600)
-    try {
-      await next.writeFile([...live.values()].map(kept => format({ op: 'do', ...kept })).join(''))
-      await next.sync()
-    } finally {
-      await next.close()
-    }
-    await rename(`${path}.new`, path)
-    const folder = await open(dirname(path))
-    await folder.sync().finally(() => folder.close())
+    await writeDurably(path, [...live.values()].map(kept => format({ op: 'do', ...kept })).join(''))
     await file?.close()
     file = await open(path, 'a', 0o600)
     struck = 0
     isTorn = false
   }
 
-  let queue: Promise<unknown> = Promise.resolve()
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    const done = queue.then(work)
-    queue = done.catch(() => {})
-    return done
-  }
+  const inTurn = createTurns()
   const append = (line: Line): Promise<void> =>
     inTurn(async () => {
       try {
@@ -174,9 +155,6 @@ export async function openJournal(path: string, log: Log): Promise<Journal> {
       struck += 1
       if (struck >= compactAfter) await inTurn(rewrite)
     },
-    async close() {
-      await queue
-      await file.close()
-    },
+    close: () => inTurn(() => file.close()),
   }
 }

@@ -79,7 +79,8 @@ export async function openListener(
     // Heartbeats keep honest streams under this; it ends readers that stopped reading.
     server.setTimeout(120_000)
     server.on('connection', admitSocket)
-    server.on('secureConnection', socket => secured.add(socket.on('error', () => {})))
+    // Each request that a client sends ahead waits for the close of its connection: any number is in order.
+    server.on('secureConnection', socket => secured.add(socket.setMaxListeners(0).on('error', () => {})))
     server.on('request', handlers.request)
     server.on('upgrade', (request, socket, head) => {
       ;(socket as Socket).setTimeout(0)

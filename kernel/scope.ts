@@ -13,6 +13,8 @@ export interface Effects {
   /** True from the moment its routes are taken off; nested scopes follow. */
   readonly hidden: boolean
   labels(): string[]
+  /** Registers something that is done at once, and keeps the way back that it returns; throws when closing. */
+  register(label: string, start: () => () => unknown): void
   /** Keeps the way back of something already done; returns what undoes it early, once. */
   add(label: string, undo: () => unknown): () => Promise<void>
   /** Runs `start` and keeps what it returns as the way back. */
@@ -77,6 +79,10 @@ export function createEffects(owner: string, report: Report, outer?: Effects): E
         inner ? [label, ...inner.labels().map(nested => `${label} > ${nested}`)] : [label],
       ),
     refuse,
+    register(label, start) {
+      refuse(label)
+      keep(label, start())
+    },
     add(label, undo) {
       const end = keep(label, undo)
       if (controller.signal.aborted) {

@@ -137,7 +137,7 @@ test('a bail stops at the first answer; refusing points pass typed refusals on a
   expect(host.extensions.list().map(({ errors }) => errors)).toEqual([0, 0, 1, 0])
 })
 
-test('a call under way keeps its taps; timings are kept; a second owner and a wrong kind are refused', async () => {
+test('a call under way keeps its taps; a second owner and a wrong kind are refused', async () => {
   const hooks = createHooks(nobody)
   const point = hook.waterfall<string>('word.make', { onFailure: 'skip' })
   const { call, release } = hooks.own('owner', point as never)
@@ -158,7 +158,6 @@ test('a call under way keeps its taps; timings are kept; a second owner and a wr
   go.resolve()
   expect(await running).toBe('xy')
   expect(await call('')).toBe('x')
-  expect(hooks.timings()).toMatchObject([{ hook: 'word.make', owner: 'x', calls: 2 }])
   expect(() => hooks.own('other', point as never)).toThrow('hook point word.make belongs to owner already')
   expect(() => hooks.tap('z', { ...point, kind: 'bail' } as never, (() => {}) as never, 0)).toThrow(
     'hook point word.make is waterfall, not bail',
