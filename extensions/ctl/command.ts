@@ -5,6 +5,7 @@ import { runVerbs } from './api.ts'
 import { declareDevices } from './devices.ts'
 import { declareDisplay } from './display.ts'
 import { declarePair } from './pair.ts'
+import { declarePending } from './pending.ts'
 import { declareStatus } from './status.ts'
 import { declareWatch } from './watch.ts'
 
@@ -15,6 +16,7 @@ export default defineCommand({
       program.option('--json', 'one JSON object on standard output: {"v":1,"data":…} or {"v":1,"error":…}')
       declareStatus(program, verb, context)
       declarePair(program, verb, context)
+      declarePending(program, verb, context)
       declareDevices(program, verb, context)
       declareDisplay(program, verb, context)
       declareWatch(program, context)

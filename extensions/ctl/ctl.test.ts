@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
-import { PairingWindow } from 'svc-host/api/pairing'
+import { PairingQueue, PairingWindow } from 'svc-host/api/pairing'
 import { hostCollect } from 'svc-host/api/status'
 import { defineExtension, event } from 'svc-host/sdk'
 import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
@@ -13,12 +13,14 @@ import { z } from 'zod'
 import { run } from '../../kernel/cli.ts'
 
 let nativePort = 9777
+let knock: PairingQueue['knock']
 /** What a plane tells pairing: that it answers PIN exchanges. */
 const plane: InlineExtension = {
-  manifest: { id: 'plane', requires: { 'pairing.window': '^1.0.0' } },
+  manifest: { id: 'plane', requires: { 'pairing.queue': '^1.0.0', 'pairing.window': '^1.0.0' } },
   extension: defineExtension({
-    deps: { pairing: PairingWindow },
-    setup: (ctx, { pairing }) => {
+    deps: { pairing: PairingWindow, queue: PairingQueue },
+    setup: (ctx, { pairing, queue }) => {
+      knock = queue.knock
       ctx.tap(hostCollect, facts => ({ ...facts, ports: { ...facts.ports, native: nativePort } }))
       return ctx.effect('serve', () => pairing.serve())
     },
@@ -145,6 +147,45 @@ test('devices are listed, named by a prefix, changed and unpaired', async () => 
   expect((await type('ctl clients')).out).toContain('No device is paired')
 })
 
+test('devices that knock are listed, let in or sent away', async () => {
+  expect((await type('ctl pending')).out).toBe('No device waits for approval.\n')
+  const waits = knock({ fingerprint: ann, name: 'Ann\u202e', address: '192.168.1.5' })
+  knock({ fingerprint: bob, name: 'Bob', address: '8.8.8.8' })
+  const [first, second] = (await json('ctl pending')).data
+  expect([first, second]).toMatchObject([
+    { name: 'Ann', fingerprint: ann, source: 'lan', access_level: null },
+    { name: 'Bob', fingerprint: bob, source: 'wan' },
+  ])
+  const { out } = await type('ctl pending')
+  expect(out).toMatch(/^ID +NAME +FINGERPRINT +FROM +KNOCKED +PAIRED BEFORE\n/)
+  expect(out).toMatch(new RegExp(`${first.id} +Ann +${ann.slice(0, 16)} +this network +0:0\\d ago +no\n`))
+  expect(out).toContain('One from outside pairs by PIN only')
+  expect((await type('ctl pair status')).out).toContain('Waiting for approval: 2 devices')
+  expect((await type('ctl summary')).out).toContain('2 devices waiting for approval.')
+
+  expect(await type(`ctl approve ${second.id}`)).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(`ctl pair arm --fingerprint ${bob}`),
+  })
+  expect(await json(`ctl pair arm --fingerprint ${bob.slice(0, 8)}`)).toMatchObject({ data: { armed: true } })
+  expect(await type(`ctl deny ${second.id}`)).toMatchObject({ code: 0, out: 'Bob was sent away.\n' })
+  expect(await type(`ctl deny ${second.id}`)).toMatchObject({ code: 1, err: 'pending device not found\n' })
+  const approve = `ctl approve ${first.id} --name Anna --preset controller --expires-in 1h`
+  expect((await type(approve)).out).toMatch(/^Anna is paired, with controller access until \d{4}-/)
+  expect(await ('answer' in waits && waits.answer)).toBe('approved')
+  expect(await json(`ctl approve ${first.id}`)).toMatchObject({ error: { code: 'refused' } })
+
+  await type(`ctl access ${ann} view --for-good`)
+  expect((await json('ctl clients')).data.native).toMatchObject([
+    { access_level: 'view', expires_unix: null },
+  ])
+  await type(`ctl access ${ann} full --expires-in 0`)
+  knock({ fingerprint: ann, name: 'Ann', address: '192.168.1.5' })
+  const [again] = (await json('ctl pending')).data
+  expect((await type('ctl pending')).out).toMatch(/full, over since \d{4}-/)
+  expect((await type(`ctl approve ${again.id}`)).out).toContain('its access has been over since')
+})
+
 test('a prefix that two devices share touches neither', async () => {
   await pair(ann, `${ann.slice(0, 10)}${bob.slice(10)}`)
   expect(await type(`ctl unpair ${ann.slice(0, 10)}`)).toMatchObject({
@@ -173,6 +214,11 @@ test('wrong usage is exit code 2, with a suggestion where there is one', async (
     'ctl pair arm --preset king',
     `ctl access ${ann} owner`,
     'ctl access',
+    `ctl access ${ann} full --expires-in 1h --for-good`,
+    'ctl approve',
+    'ctl approve first',
+    'ctl approve 1 --preset king',
+    'ctl deny -1',
     'ctl rename zz x',
     'ctl unpair',
     `ctl unpair ${ann} --all`,

@@ -1,11 +1,11 @@
 // `ctl clients`, `access`, `rename` and `unpair`: the paired devices of both planes.
 import { createInterface } from 'node:readline/promises'
-import type { Command as Parser } from 'commander'
+import { Option, type Command as Parser } from 'commander'
 import { type ApiClient, ApiError } from 'svc-host/client'
 import type { CommandContext } from 'svc-host/sdk'
 import { presetArgument, presetGrants } from './access.ts'
 import { type Cell, orElse, plain, table, UsageError, type Verb } from './api.ts'
-import { count, date } from './duration.ts'
+import { count, date, parseSecs } from './duration.ts'
 
 interface NativeDevice {
   name: string
@@ -111,12 +111,22 @@ export function declareDevices(program: Parser, verb: Verb, context: CommandCont
     .description('change what a paired device may do')
     .argument('<fingerprint>', fingerprint)
     .addArgument(presetArgument())
-    .action((text: string, level: string) =>
+    .addOption(
+      new Option('--expires-in <time>', 'how long that lasts from now on (default as it was)').argParser(
+        parseSecs,
+      ),
+    )
+    .addOption(new Option('--for-good', 'it never ends').conflicts('expiresIn'))
+    .action((text: string, level: string, options: { expiresIn?: number; forGood?: boolean }) =>
       verb(async host => {
         const device = pickDevice(await rosters(host), text)
         if (device.plane === 'compat')
           throw new ApiError('refused', 'access levels are for native devices only')
-        const data = await host.request('PATCH', pathOf(device), { grants: presetGrants[level] })
+        const data = await host.request('PATCH', pathOf(device), {
+          grants: presetGrants[level],
+          expires_in_secs: options.expiresIn,
+          clear_expiry: options.forGood,
+        })
         return { data, text: `${nameOf(device)} now has ${level} access.` }
       }),
     )

@@ -4,6 +4,7 @@ import type { CommandContext } from 'svc-host/sdk'
 import { presetGrants, presetOption } from './access.ts'
 import { type Answer, orElse, paint, plain, type Verb } from './api.ts'
 import { clock, count, parseSecs } from './duration.ts'
+import { completeFingerprint } from './pending.ts'
 import { pinBanner } from './pin-banner.ts'
 
 interface Window {
@@ -70,14 +71,19 @@ export function declarePair(program: Parser, verb: Verb, { out }: CommandContext
     .description('whether a window is open, and its PIN')
     .action(() =>
       verb(async (host): Promise<Answer> => {
-        const [native, compat] = await Promise.all([
+        const [native, compat, knocking] = await Promise.all([
           host.request<Window>('GET', '/native/pair'),
           orElse<CompatPairing | null>(host.request<CompatPairing>('GET', '/pair'), null),
+          host.request<unknown[]>('GET', '/native/pending'),
         ])
         const waiting = (compat?.pending ?? []).map(
           ({ uniqueid, peer_ip }) =>
             `A compatible-plane device at ${plain(peer_ip)} waits for its PIN (${plain(uniqueid)}).`,
         )
+        if (knocking.length > 0)
+          waiting.push(
+            `Waiting for approval: ${count(knocking.length, 'device')}; see "svc-host ctl pending".`,
+          )
         return { data: { native, compat }, text: [await answerWindow(native, host), ...waiting].join('\n') }
       }),
     )
@@ -87,13 +93,16 @@ export function declarePair(program: Parser, verb: Verb, { out }: CommandContext
     .option('--ttl <time>', 'how long the window stays open: 15 s to 10 min (default 120 s)', parseSecs)
     .option('--expires-in <time>', "how long the device's access lasts (default for good)", parseSecs)
     .addOption(presetOption())
-    .option('--fingerprint <fp>', 'only the device with this certificate may use the PIN')
+    .option(
+      '--fingerprint <fp>',
+      'only the device with this certificate may use the PIN; a beginning is enough where the device knocks',
+    )
     .action((options: ArmOptions) =>
       verb(async host => {
         const window = await host.request<Window>('POST', '/native/pair/arm', {
           ttl_secs: options.ttl,
           expires_in_secs: options.expiresIn,
-          fingerprint: options.fingerprint,
+          fingerprint: options.fingerprint && (await completeFingerprint(host, options.fingerprint)),
           grants: options.preset === undefined ? undefined : presetGrants[options.preset],
         })
         return { data: window, text: await answerWindow(window, host) }
