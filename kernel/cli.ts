@@ -9,7 +9,7 @@ import { discoverExtensions, type Found, loadDefault, type Manifest, sourceFile 
 import { messageOf, UsageError } from './errors.ts'
 import { examine } from './examine.ts'
 import { DEFAULT_BIND, parseBind } from './listener.ts'
-import { declaredFlags, type Flags } from './settings.ts'
+import type { Flags } from './settings.ts'
 import { readAccess } from './tokens.ts'
 
 interface Surroundings {
@@ -42,8 +42,9 @@ export async function run(argv: readonly string[], around: Surroundings): Promis
     declare('mgmt-bind', '<IP:PORT>', `address of the management API (default ${DEFAULT_BIND})`)
     declare('config-dir', '<folder>', 'config folder (default SVC_CONFIG_DIR, else ~/.config/svc)')
     declare('safe', '', 'start built-in extensions only')
-    for (const { flag, type, help } of declaredFlags(found))
-      declare(flag, type === 'string' ? '<value>' : '', help)
+    for (const { manifest } of found)
+      for (const { flag, type, help } of Object.values(manifest?.settings ?? {}))
+        if (flag) declare(flag, type === 'boolean' ? '' : '<value>', help)
     serving.allowExcessArguments(false).action(() => serve(configDir, flags, around))
     for (const extension of found)
       for (const command of extension.manifest?.commands ?? []) {

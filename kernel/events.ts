@@ -1,15 +1,9 @@
 // The event bus: validated events in one order, a ring to replay from, listeners that can never hold up an emitter.
-import { type EventBus, type EventKind, type EventRecord, event } from 'svc-host/sdk'
-import { z } from 'zod'
+import type { EventBus, EventKind, EventRecord } from 'svc-host/sdk'
 import { explainIssues, runAs } from './errors.ts'
 
 /** Events that the ring holds (wire-decisions, "Limits"). */
 const ringSize = 1024
-
-/** The kernel's own kinds. */
-export const HostStarted = event('host.started', z.looseObject({ version: z.string() }))
-export const HostStopping = event('host.stopping', z.object({}))
-export const ExtensionsChanged = event('extensions.changed', z.object({ id: z.string(), state: z.string() }))
 
 type Listener = (event: EventRecord) => unknown
 

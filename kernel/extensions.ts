@@ -1,15 +1,15 @@
 // The life of extensions: one serialized reconcile brings what runs in line with what is wanted and possible.
 import { setTimeout as delay } from 'node:timers/promises'
-import { type ExtensionRecord, type Extensions, HttpError } from 'svc-host/sdk'
+import { type ExtensionRecord, type Extensions, ExtensionsChanged, HttpError } from 'svc-host/sdk'
 import type { Reach } from './context.ts'
 import { type Faults, messageOf } from './errors.ts'
-import { ExtensionsChanged } from './events.ts'
 import { examine } from './examine.ts'
 import type { Front } from './http.ts'
 import type { Ledger } from './ledger.ts'
 import { inability, missing } from './reasons.ts'
 import type { Roster } from './roster.ts'
 import type { Offer } from './services.ts'
+import { createTurns } from './turns.ts'
 import { describe, setUp, tearDown, type Unit } from './unit.ts'
 
 /** Owner of what the kernel itself registers; always on. */
@@ -22,22 +22,20 @@ export interface Life extends Extensions {
   /** Brings everything in line; resolves when nothing more can be done. */
   reconcile(): Promise<void>
   isOn(owner: string): boolean
-  changed(owner: string): void
-  leaving(offer: Offer): Promise<void>
   /** Stops all, dependants first; nothing starts again. */
   stop(): Promise<void>
 }
 
-export interface LifeOptions {
+/** What the verbs reach, except for this life's own part in it; and what the life itself works with. */
+export interface LifeOptions extends Omit<Reach, 'report' | 'changed' | 'leaving'> {
   readonly roster: Roster
   readonly ledger: Ledger
   readonly faults: Faults
   readonly front: Pick<Front, 'publish' | 'drain'>
-  /** Called late: the reach itself holds parts of this life. */
-  readonly reach: () => Reach
 }
 
-export function createLife({ roster, ledger, faults, front, reach }: LifeOptions): Life {
+export function createLife({ roster, ledger, faults, front, ...parts }: LifeOptions): Life {
+  const { services, bus, journal, routes } = parts
   const { all } = roster
   const announced = new Map<string, string>()
   let isStopping = false
@@ -46,14 +44,14 @@ export function createLife({ roster, ledger, faults, front, reach }: LifeOptions
 
   const isOn = (owner: string): boolean => owner === kernelOwner || roster.get(owner)?.state === 'on'
 
-  const waitsFor = (unit: Unit): string | undefined => missing(unit, all, reach().services)
+  const waitsFor = (unit: Unit): string | undefined => missing(unit, all, services)
   const isWanted = (unit: Unit): boolean =>
     !isStopping && unit.isEnabled && inability(unit, ledger) === undefined
 
   const publish = async (): Promise<boolean> => {
     if (!isDirty) return true
     isDirty = false
-    const live = [...reach().routes].filter(({ owner, scope }) => isOn(owner) && !scope.hidden)
+    const live = [...routes].filter(({ owner, scope }) => isOn(owner) && !scope.hidden)
     // Of two that claim one path, the one that has been on for longer keeps it.
     live.sort((a, b) => (roster.get(a.owner)?.order ?? 0) - (roster.get(b.owner)?.order ?? 0))
     const leftOut = await front.publish(live)
@@ -80,7 +78,7 @@ export function createLife({ roster, ledger, faults, front, reach }: LifeOptions
       await unit.starting
       const dependants = [...leaving].filter(other => other !== unit && other.providers.has(unit.found.id))
       await Promise.all(dependants.map(other => stopOne(other, leaving)))
-      await reach().services.closeUses(offer => offer.owner === unit.found.id)
+      await services.closeUses(offer => offer.owner === unit.found.id)
       await tearDown(unit, front.drain)
       unit.state = 'off'
     })().finally(() => {
@@ -95,7 +93,7 @@ export function createLife({ roster, ledger, faults, front, reach }: LifeOptions
     for (const unit of leaving) {
       if (unit.state === 'on') unit.state = 'stopping'
       unit.effects?.hide()
-      reach().services.hideUsesOf(unit.found.id)
+      services.hideUsesOf(unit.found.id)
     }
     isDirty = true
     await publish()
@@ -106,7 +104,7 @@ export function createLife({ roster, ledger, faults, front, reach }: LifeOptions
     unit.state = 'starting'
     unit.why = null
     unit.order = starts += 1
-    unit.starting = setUp(unit, reach())
+    unit.starting = setUp(unit, reach)
       .then(() => undefined, messageOf)
       .then(failure => {
         unit.failure = failure
@@ -157,8 +155,7 @@ export function createLife({ roster, ledger, faults, front, reach }: LifeOptions
       const before = announced.get(found.id)
       if (before === state) continue
       announced.set(found.id, state)
-      if (before !== undefined || state !== 'off')
-        reach().bus.emit(ExtensionsChanged, { id: found.id, state })
+      if (before !== undefined || state !== 'off') bus.emit(ExtensionsChanged, { id: found.id, state })
       const say =
         state === 'failed' || state === 'quarantined' ? log.error : isStopping ? log.debug : log.info
       say(why === null ? state : `${state}: ${why}`)
@@ -169,7 +166,7 @@ export function createLife({ roster, ledger, faults, front, reach }: LifeOptions
   const look = async (): Promise<void> => {
     for (const id of await roster.renew(stopAll)) {
       announced.delete(id)
-      reach().bus.emit(ExtensionsChanged, { id, state: 'off' })
+      bus.emit(ExtensionsChanged, { id, state: 'off' })
     }
   }
 
@@ -180,24 +177,21 @@ export function createLife({ roster, ledger, faults, front, reach }: LifeOptions
       await stopAll(on.filter(unit => !isWanted(unit) || waitsFor(unit) !== undefined))
       explain()
       let isMoving = await startAll()
-      isMoving = (await reach().services.settle()) || isMoving
+      isMoving = (await services.settle()) || isMoving
       if ((await publish()) && !isMoving) break
     }
     explain()
     announce()
   }
 
-  let tail: Promise<void> = Promise.resolve()
+  const inTurn = createTurns()
   let queued: Promise<void> | undefined
   /** One pass at a time; calls before it begins share it. */
   const reconcile = (): Promise<void> => {
-    if (!queued) {
-      queued = tail.then(() => {
-        queued = undefined
-        return pass()
-      })
-      tail = queued.catch(() => {})
-    }
+    queued ??= inTurn(() => {
+      queued = undefined
+      return pass()
+    })
     return queued
   }
 
@@ -206,20 +200,23 @@ export function createLife({ roster, ledger, faults, front, reach }: LifeOptions
     if (isOn(owner) && !isStopping) void reconcile()
   }
 
+  /** Ends all that was opened on a service, and all that require it, before it goes. */
+  const leaving = async (offer: Offer): Promise<void> => {
+    await services.closeUses(each => each === offer)
+    const holders = all.filter(unit => unit.state === 'on' && unit.providers.has(offer.owner))
+    const cut = holders.filter(({ found: { manifest } }) => manifest!.requires[offer.id] !== undefined)
+    if (isOn(offer.owner)) await stopAll(cut)
+    changed(offer.owner)
+  }
+
+  const reach: Reach = { ...parts, report: faults.report, changed, leaving }
+
   const recordOf = (unit: Unit): ExtensionRecord => describe(unit, faults.count(unit.found.id))
 
   return {
     isOn,
     reconcile,
     list: () => all.map(recordOf),
-    changed,
-    async leaving(offer) {
-      await reach().services.closeUses(each => each === offer)
-      const holders = all.filter(unit => unit.state === 'on' && unit.providers.has(offer.owner))
-      const cut = holders.filter(({ found: { manifest } }) => manifest!.requires[offer.id] !== undefined)
-      if (isOn(offer.owner)) await stopAll(cut)
-      changed(offer.owner)
-    },
     async enable(id, enabled) {
       const unit = roster.get(id)
       if (!unit) throw new HttpError(404, `there is no extension "${id}"`)
@@ -232,15 +229,14 @@ export function createLife({ roster, ledger, faults, front, reach }: LifeOptions
       return recordOf(unit)
     },
     async reload() {
-      const looked = tail.then(look)
-      tail = looked.catch(() => {})
-      await looked.then(reconcile)
+      await inTurn(look)
+      await reconcile()
       return all.map(recordOf)
     },
     examine,
     trust: ledger.setTrusted,
     forget: ledger.forget,
-    owed: id => reach().journal.live(id).length,
+    owed: id => journal.live(id).length,
     async stop() {
       isStopping = true
       for (const { state, effects } of all) if (state === 'starting') effects?.abort()

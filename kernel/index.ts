@@ -13,15 +13,17 @@ import {
   type HostIdentity,
   HostInfo,
   HostLog,
+  HostStarted,
+  HostStopping,
   PluginTokens,
 } from 'svc-host/sdk'
 import './modules.ts'
-import type { Reach } from './context.ts'
+import type { Registered } from './context.ts'
 import { discoverExtensions, type Found } from './discover.ts'
 import { createFaults, messageOf, UsageError, within } from './errors.ts'
-import { type Bus, createBus, HostStarted, HostStopping } from './events.ts'
+import { type Bus, createBus } from './events.ts'
 import { createLife, kernelOwner } from './extensions.ts'
-import { createHooks, type Hooks } from './hooks.ts'
+import { createHooks } from './hooks.ts'
 import { createFront, type Front } from './http.ts'
 import { loadIdentity } from './identity.ts'
 import { openJournal } from './journal.ts'
@@ -35,7 +37,7 @@ import { createRoster } from './roster.ts'
 import { extensionRoutes } from './routes.ts'
 import { createEffects } from './scope.ts'
 import { createServices, type Services } from './services.ts'
-import { type Flags, overridesOf, readHostEnv } from './settings.ts'
+import { type Flags, givenFor, overridesOf, readHostEnv, type Sources } from './settings.ts'
 import { catchStrays } from './strays.ts'
 import { loadAdminToken, writeEndpoint } from './tokens.ts'
 
@@ -62,7 +64,6 @@ export interface Host {
   readonly extensions: Extensions
   readonly front: Front
   readonly bus: Bus
-  readonly hooks: Hooks
   readonly services: Services
   readonly identity: HostIdentity
   readonly adminToken: string
@@ -73,6 +74,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
   const { configDir, flags = {}, env = process.env, safe = false } = options
   await prepareFolder(configDir)
   const hostEnv = await readHostEnv(configDir)
+  const sources = { flags, env, hostEnv }
   const { logOf, ring } = createLog(env['SVC_LOG'] ?? hostEnv['SVC_LOG'], options.sink)
   const log = logOf(kernelOwner)
   const warn = (message: string): void => log.warn(message)
@@ -86,9 +88,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
     }
     const find = () => discoverExtensions(configDir, { safe, found: options.found })
     const early = await find()
-    const overridesFor = (each: Found) => overridesOf(each, flags, env, hostEnv)
+    const overridesFor = (each: Found) => overridesOf(each, sources)
     early.forEach(overridesFor)
-    const bind = readBind(flags, env, hostEnv)
+    const bind = readBind(sources)
 
     const journal = await openJournal(join(configDir, 'journal'), log)
     steps.add('journal', () => journal.close())
@@ -111,20 +113,9 @@ export async function startHost(options: HostOptions): Promise<Host> {
     })
     // Taking back an update that was cut short changes what there is to find.
     const roster = createRoster(await find(), { find, overridesOf: overridesFor, ledger, logOf })
-    const life = createLife({ roster, ledger, faults, front, reach: () => reach })
-    const { report } = faults
-    const { changed, leaving } = life
-    const reach: Reach = {
-      configDir,
-      services,
-      bus,
-      hooks,
-      journal,
-      routes: new Set(),
-      report,
-      changed,
-      leaving,
-    }
+    const routes = new Set<Registered>()
+    const parts = { configDir, services, bus, hooks, journal, routes }
+    const life = createLife({ roster, ledger, faults, front, ...parts })
 
     await front.listen()
     steps.add('listener', () => front.close())
@@ -138,9 +129,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
     services.offer(kernelOwner, CertificateIdentity, identity)
     services.offer(kernelOwner, HostInfo, { version, configDir, mgmtPort, startedUnixMs: Date.now() })
     services.offer(kernelOwner, ApiRoutes, { list: front.routes })
-    for (const route of extensionRoutes(life)) {
-      reach.routes.add({ owner: kernelOwner, route, signal: steps.signal, scope: steps })
-    }
+    for (const route of extensionRoutes(life))
+      routes.add({ owner: kernelOwner, route, signal: steps.signal, scope: steps })
     const describe = hooks.own(kernelOwner, DescribeHost as never)
 
     steps.add('extensions', () => life.stop())
@@ -169,7 +159,6 @@ export async function startHost(options: HostOptions): Promise<Host> {
       extensions: life,
       front,
       bus,
-      hooks,
       services,
       identity,
       adminToken,
@@ -199,14 +188,11 @@ async function prepareFolder(configDir: string): Promise<void> {
   }
 }
 
-function readBind(flags: Flags, env: NodeJS.ProcessEnv, hostEnv: NodeJS.ProcessEnv): BindAddress {
-  const [source, text] =
-    typeof flags['mgmt-bind'] === 'string'
-      ? ['--mgmt-bind', flags['mgmt-bind']]
-      : ['SVC_MGMT_BIND', env['SVC_MGMT_BIND'] || hostEnv['SVC_MGMT_BIND'] || DEFAULT_BIND]
+function readBind(sources: Sources): BindAddress {
+  const given = givenFor({ flag: 'mgmt-bind', env: 'SVC_MGMT_BIND' }, sources)
   try {
-    return parseBind(text)
+    return parseBind(String(given?.value ?? DEFAULT_BIND))
   } catch (error) {
-    throw new UsageError(`${source}: ${messageOf(error)}`)
+    throw new UsageError(`${given!.source}: ${messageOf(error)}`)
   }
 }

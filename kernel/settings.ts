@@ -9,21 +9,6 @@ import { explainIssues, messageOf, UsageError } from './errors.ts'
 export type Variables = Readonly<Record<string, string | undefined>>
 export type Flags = Readonly<Record<string, string | boolean | undefined>>
 
-/** A flag of `serve` that some manifest declares. */
-export interface DeclaredFlag {
-  readonly flag: string
-  readonly type: 'boolean' | 'string'
-  readonly help: string
-  readonly owner: string
-}
-
-export const declaredFlags = (found: readonly Found[]): DeclaredFlag[] =>
-  found.flatMap(({ id, manifest }) =>
-    Object.values(manifest?.settings ?? {}).flatMap(({ flag, type, help }) =>
-      flag ? [{ flag, type: type === 'boolean' ? 'boolean' : 'string', help, owner: id } as const] : [],
-    ),
-  )
-
 /** Reads `KEY=value` lines; throws a usage error that names file and line. */
 export function parseHostEnv(text: string, name = 'host.env'): Record<string, string> {
   const values: Record<string, string> = {}
@@ -88,29 +73,40 @@ export interface Override {
   readonly source: string
 }
 
-/** The overrides of one extension: flag before environment before `host.env`. Throws a usage error. */
-export function overridesOf(found: Found, flags: Flags, env: Variables, hostEnv: Variables): Override[] {
+/** Where the operator may have set a value, besides the config file of an extension. */
+export interface Sources {
+  readonly flags: Flags
+  readonly env: Variables
+  readonly hostEnv: Variables
+}
+
+/** What was given for a setting: by flag before environment before `host.env`. A flag without a value is true. */
+export function givenFor(
+  { flag, env }: Pick<Setting, 'flag' | 'env'>,
+  { flags, env: variables, hostEnv }: Sources,
+): { value: string | boolean; source: string } | undefined {
+  const candidates = [
+    { value: flag && flags[flag], source: `--${flag}` },
+    { value: env && variables[env], source: env },
+    { value: env && hostEnv[env], source: `${env} in host.env` },
+  ]
+  for (const { value, source } of candidates)
+    if (value !== undefined && value !== '') return { value, source: source! }
+  return undefined
+}
+
+/** The overrides of one extension. Throws a usage error. */
+export function overridesOf(found: Found, sources: Sources): Override[] {
   return Object.entries(found.manifest?.settings ?? {}).flatMap(([key, setting]): Override[] => {
+    const given = givenFor(setting, sources)
+    if (!given) return []
+    const { value, source } = given
     const at = (setting.config ?? key).split('.')
-    const given = setting.flag === undefined ? undefined : flags[setting.flag]
-    if (typeof given === 'boolean') {
-      return [{ at, value: given !== setting.flag!.startsWith('no-'), source: `--${setting.flag}` }]
-    }
-    const candidates: [string, string | undefined][] = [
-      [`--${setting.flag}`, given],
-      ...((setting.env
-        ? [
-            [setting.env, env[setting.env]],
-            [`${setting.env} in host.env`, hostEnv[setting.env]],
-          ]
-        : []) as [string, string | undefined][]),
-    ]
-    const [source, text] = candidates.find(([, value]) => value !== undefined && value !== '') ?? []
-    if (source === undefined) return []
+    if (typeof value === 'boolean') return [{ at, value: value !== setting.flag!.startsWith('no-'), source }]
     try {
-      return [{ at, value: parseSetting(setting, text!), source }]
+      return [{ at, value: parseSetting(setting, value), source }]
     } catch (error) {
-      throw new UsageError(`${source} is "${text}": ${messageOf(error)}`)
+      throw new UsageError(`${source} is "${value}": ${messageOf(error)}`)
     }
   })
 }

@@ -1,5 +1,6 @@
 // Services that the kernel itself offers, and those that it asks for, as ordinary tokens.
-import type { EventRecord } from './event.ts'
+import { z } from 'zod'
+import { type EventRecord, event } from './event.ts'
 import { hook } from './hook.ts'
 import type { Route } from './route.ts'
 import { token } from './service.ts'
@@ -46,20 +47,24 @@ export interface ApiRoutes {
 export const ApiRoutes = token<ApiRoutes>('kernel.routes', '2.0.0')
 
 /** One extension as `GET /extensions` shows it (wire-decisions, "Extensions"). */
-export interface ExtensionRecord {
-  readonly id: string
-  readonly title: string
-  readonly version: string
-  readonly realm: 'kernel' | 'isolate' | 'process'
-  readonly builtin: boolean
-  readonly enabled: boolean
-  readonly state: 'off' | 'waiting' | 'starting' | 'on' | 'stopping' | 'failed' | 'quarantined'
-  readonly why: string | null
-  readonly provides: readonly string[]
-  readonly requires: readonly string[]
-  readonly effects: readonly string[]
-  readonly errors: number
-}
+export const ExtensionRecord = z
+  .object({
+    id: z.string(),
+    title: z.string(),
+    version: z.string(),
+    realm: z.enum(['kernel', 'isolate', 'process']),
+    builtin: z.boolean(),
+    enabled: z.boolean(),
+    state: z.enum(['off', 'waiting', 'starting', 'on', 'stopping', 'failed', 'quarantined']),
+    why: z.string().nullable().describe('a sentence for every state that is not on'),
+    provides: z.array(z.string()).describe('services, as name@version'),
+    requires: z.array(z.string()).describe('services, as name@range'),
+    effects: z.array(z.string()).describe('labels of what it has registered'),
+    errors: z.number().int().describe('since the start of the host'),
+  })
+  .meta({ id: 'Extension' })
+export type ExtensionRecord = z.output<typeof ExtensionRecord>
+
 /** What an extension's folder holds, as far as can be told without running it. */
 export interface Examined {
   /** Absent where the manifest cannot be read. */
@@ -137,3 +142,8 @@ export const PluginTokens = token<PluginTokens>('plugin.tokens', '1.0.0')
 export const DescribeHost = hook.waterfall<Readonly<Record<string, unknown>>>('host.describe', {
   onFailure: 'skip',
 })
+
+/** The kernel's own events. `host.stopping` is told before anything is taken down. */
+export const HostStarted = event('host.started', z.looseObject({ version: z.string() }))
+export const HostStopping = event('host.stopping', z.object({}))
+export const ExtensionsChanged = event('extensions.changed', z.object({ id: z.string(), state: z.string() }))

@@ -5,14 +5,11 @@ import { MediaEngine } from 'svc-host/api/media'
 import { PairingQueue, PairingRoster, PairingWindow } from 'svc-host/api/pairing'
 import { SessionRegistry } from 'svc-host/api/sessions'
 import { HostNames, hostCollect } from 'svc-host/api/status'
-import { CertificateIdentity, defineExtension, event, HostInfo } from 'svc-host/sdk'
+import { CertificateIdentity, defineExtension, HostInfo, HostStopping } from 'svc-host/sdk'
 import { z } from 'zod'
 import { NativePlane } from './api.ts'
 import { type NativeService, openNativeService } from './service.ts'
 import { followSound } from './sound.ts'
-
-/** The kernel's own kind: told before anything is taken down. */
-const hostStopping = event('host.stopping', z.object({}))
 
 export default defineExtension({
   config: z.object({
@@ -53,7 +50,7 @@ export default defineExtension({
     const bound = native!.port
     ctx.provide(NativePlane, { port: bound })
     // Displays go down beside this plane; clients must hear of the stop and not of a display that was lost.
-    ctx.on(hostStopping, () => native?.endSessions())
+    ctx.on(HostStopping, () => native?.endSessions())
     ctx.tap(hostCollect, facts => ({ ...facts, ports: { ...facts.ports, native: bound } }))
     ctx.log.info(`native plane on port ${bound}, TCP and UDP`)
   },

@@ -17,7 +17,7 @@ const isKind = (value: unknown): value is EventKind =>
 
 /** Every event kind that the kernel or a built-in declares, by name. */
 export async function declaredKinds(): Promise<EventKind[]> {
-  const files = ['kernel/events.ts', ...globSync('extensions/*/api.ts')]
+  const files = ['sdk/host.ts', ...globSync('extensions/*/api.ts')]
   const modules = await Promise.all(files.map(file => import(pathToFileURL(file).href)))
   const all = modules.flatMap(module => Object.values(module as object).filter(isKind))
   return all.sort((a, b) => (a.kind < b.kind ? -1 : 1))
