@@ -428,6 +428,7 @@ Napi::Value sample(const Napi::CallbackInfo& info) {
   set("datagram_bytes", sample.datagram_bytes);
   set("parity_percent", sample.parity_percent);
   set("loss_percent", sample.loss * 100);
+  set("pace_kbps", sample.pace_kbps);
   if (sample.has_feedback) {
     set("packets_lost", sample.packets_lost);
     set("fec_recovered", sample.fec_recovered);

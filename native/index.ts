@@ -178,6 +178,8 @@ export interface Sample {
   readonly loss_percent: number
   /** Parity shards per hundred data shards, lately. */
   readonly parity_percent: number
+  /** Rate at which what a frame has beyond 16 packets leaves. */
+  readonly pace_kbps: number
   /** As reported by the client; absent before its first report. */
   readonly packets_lost?: number
   readonly fec_recovered?: number
@@ -321,7 +323,7 @@ export function codecs(): readonly string[] {
 const emptySample: Sample = {
   ...{ span_ms: 0, stages: [], frames_new: 0, frames_repeated: 0, frames_dropped: 0, packets_sent: 0 },
   ...{ wire_bytes: 0, payload_bytes: 0, parity_packets: 0, send_dropped: 0, bitrate_kbps: 0 },
-  ...{ keyframes: 0, recoveries: 0, datagram_bytes: 0, loss_percent: 0, parity_percent: 0 },
+  ...{ keyframes: 0, recoveries: 0, datagram_bytes: 0, loss_percent: 0, parity_percent: 0, pace_kbps: 0 },
   ...{ host_p50_us: 0, host_p99_us: 0, input_events: 0, input_dropped: 0 },
 }
 

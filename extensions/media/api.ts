@@ -120,6 +120,8 @@ export interface PipelineSample {
   readonly datagram_bytes: number
   readonly loss_percent: number
   readonly parity_percent: number
+  /** Rate at which what a frame has beyond 16 packets leaves. */
+  readonly pace_kbps: number
   readonly packets_lost?: number
   readonly fec_recovered?: number
   readonly frames_lost?: number

@@ -44,6 +44,11 @@ void AudioPacketizer::add(View opus, int64_t capture_us) {
   first_ += static_cast<uint32_t>(k);
 }
 
+void AudioPacketizer::set_parity(int shards) {
+  config_.parity = shards;
+  if (mended_.size() < static_cast<size_t>(shards)) mended_.resize(static_cast<size_t>(shards));
+}
+
 void AudioPacketizer::add_alone(View opus, int64_t capture_us) {
   send(0, 1, 0, capture_us, opus);
   first_++;

@@ -15,7 +15,7 @@ constexpr int kMostGroupPackets = 16;
 struct AudioPacketizerConfig {
   uint64_t session;
   uint8_t epoch;
-  /// Packets of a group, 1 to 16, and its parity shards, 0 to 50.
+  /// Packets of a group, 1 to 16, and its parity shards, 0 to 50, until `set_parity` says otherwise.
   int group = 4;
   int parity = 2;
   /// Number of the first packet.
@@ -34,6 +34,9 @@ class AudioPacketizer {
   void add(View opus, int64_t capture_us);
   /// Whether the next packet begins a group.
   bool begins() const { return index_ == 0; }
+  /// Parity shards, 0 to 50, from the next group on: to be called where one begins.
+  void set_parity(int shards);
+  int group() const { return config_.group; }
   /// A packet that is a group of its own, without parity: to be called where a group begins.
   void add_alone(View opus, int64_t capture_us);
 

@@ -119,6 +119,10 @@ void AudioSender::code(const AudioChunk& chunk) {
   if (is_quiet) {
     packetizer_.add_alone({opus, bytes}, capture_us);
   } else {
+    if (packetizer_.begins()) {
+      packetizer_.set_parity(
+          sound_parity_for(packetizer_.group(), loss_.load(std::memory_order_relaxed)));
+    }
     packetizer_.add({opus, bytes}, capture_us);
   }
 }

@@ -9,6 +9,7 @@
 #include "audio_encoder.h"
 #include "audio_packetizer.h"
 #include "audio_source.h"
+#include "loss_control.h"
 #include "peer.h"
 #include "socket.h"
 
@@ -42,6 +43,9 @@ class AudioSender {
   /// Goes on with another source, or with none: null. Never waits for the thread.
   void set_source(std::shared_ptr<AudioSource> source);
 
+  /// Share of datagrams that parity is to be made for, from the next group on. Never waits for the thread.
+  void set_loss(double loss) { loss_.store(loss, std::memory_order_relaxed); }
+
   AudioCounters counters;
   /// Of the source in use; zeros without one.
   AudioSource::Stats source_stats();
@@ -57,6 +61,7 @@ class AudioSender {
   AudioPacketizer packetizer_;
   Signal signal_;
   std::atomic<bool> stopping_{false};
+  std::atomic<double> loss_{LossEstimate().to_mend()};
 
   std::mutex source_lock_;
   std::shared_ptr<AudioSource> wanted_;

@@ -9,6 +9,7 @@
 #include "path_probe.h"
 #include "rate_control.h"
 #include "recovery.h"
+#include "sender.h"
 
 using svc::LossEstimate;
 using svc::LossReport;
@@ -205,6 +206,41 @@ TEST(datagrams_shrink_on_a_black_hole_and_when_the_system_refuses) {
   CHECK(found(probe, 1452, now, 90) == 1400);
 }
 
+TEST(sound_has_parity_only_while_something_is_lost_and_more_with_more_of_it) {
+  CHECK(svc::sound_parity_for(4, 0) == 0);
+  CHECK(svc::sound_parity_for(4, 0.00005) == 0);
+  CHECK(svc::sound_parity_for(4, 0.001) == 1);
+  CHECK(svc::sound_parity_for(4, 0.012) == 2);
+  CHECK(svc::sound_parity_for(4, 0.06) == 4);
+  for (const double loss : {0.001, 0.01, 0.03, 0.06}) {
+    CHECK(unmendable(4, svc::sound_parity_for(4, loss), loss) < 1.0001e-4);
+  }
+  LossEstimate estimate;
+  CHECK(svc::sound_parity_for(4, estimate.to_mend()) == 2);
+  Line line;
+  // Sound alone, 200 packets a second: off after some minutes, on again with the first that are lost.
+  line.send(estimate, 20, 0, 2400);
+  CHECK(svc::sound_parity_for(4, estimate.to_mend()) == 0);
+  line.report.lost++;
+  line.send(estimate, 20, 0);
+  CHECK(svc::sound_parity_for(4, estimate.to_mend()) == 1);
+  line.send(estimate, 20, 0.05, 100);
+  CHECK(svc::sound_parity_for(4, estimate.to_mend()) >= 3);
+}
+
+TEST(a_frame_beyond_a_burst_is_spread_over_its_interval_and_leaves_as_fast_as_the_path_goes) {
+  // Two mean frames of 60 Hz at 16 Mbit/s, the most that the encoder makes: within their interval.
+  CHECK(2 * 16'000.0 / svc::pace_kbps(16'000, 0) < 1);
+  CHECK(svc::pace_kbps(500, 0) == 10'000);
+  // A slow path is not outrun by more than a tenth, and a fast one is made use of.
+  CHECK(svc::pace_kbps(16'000, 25'000) == 27'500);
+  CHECK(svc::pace_kbps(16'000, 400'000) == 440'000);
+  // One that is told to be slower than the stream itself: frames must not pile up.
+  CHECK(svc::pace_kbps(16'000, 1) == 24'000);
+  CHECK(svc::pace_kbps(300'000, UINT32_MAX) == 1'000'000);
+  CHECK(svc::pace_kbps(0, 0) > 0);
+}
+
 TEST(a_loss_is_answered_once_in_a_round_trip) {
   svc::Recovery recovery;
   CHECK(recovery.is_due(5, 0, 40'000));
@@ -213,4 +249,25 @@ TEST(a_loss_is_answered_once_in_a_round_trip) {
   CHECK(!recovery.is_due(9, 1'050'000, 40'000));
   CHECK(recovery.is_due(10, 1'010'000, 40'000));
   CHECK(recovery.is_due(5, 1'055'000, 40'000));
+}
+
+TEST(frames_for_a_round_trip_after_an_answer_do_without_what_was_lost) {
+  svc::Recovery recovery;
+  CHECK(!recovery.repeats(0));
+  recovery.answered_from(5, 9, 1'000'000, 40'000);
+  CHECK(recovery.repeats(1'016'000) == 5U);
+  recovery.repeated(10);
+  // A second loss is newer than all of them or it was answered.
+  CHECK(!recovery.is_due(10, 1'020'000, 40'000));
+  CHECK(recovery.is_due(11, 1'020'000, 40'000));
+  CHECK(recovery.repeats(1'054'000) == 5U);
+  CHECK(!recovery.repeats(1'055'000));
+  CHECK(recovery.is_due(5, 1'055'000, 40'000));
+  recovery.answered_from(5, 13, 1'060'000, 40'000);
+  recovery.stop_repeating();
+  CHECK(!recovery.repeats(1'061'000));
+  recovery.answered_from(5, 14, 1'070'000, 40'000);
+  // A keyframe needs nothing at all.
+  recovery.answered(15, 1'071'000);
+  CHECK(!recovery.repeats(1'072'000));
 }

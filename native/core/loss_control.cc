@@ -22,6 +22,9 @@ constexpr double kKnownShards = 60;
 constexpr double kMostLoss = 0.3;
 constexpr double kBurstUs = 10e6;
 constexpr double kMostBurst = 4;
+// One packet in a minute of sound or so: its parity would be heard less than it costs. One loss among the shards
+// of some seconds is more than that already.
+constexpr double kLeastSoundLoss = 1e-4;
 // What is lost in this time after a jump was sent before the jump could help.
 constexpr int64_t kBlindUs = 400'000;
 }  // namespace
@@ -40,6 +43,9 @@ void LossEstimate::report(const LossReport& report) {
   const double shards = received + lost;
   if (shards <= 0) return;
   const double share = lost / shards;
+  // What was lost, without the leap at a first sign of more: a mean of the newest shards, of all while they are few.
+  shards_ = std::min(kPastShards, shards_ + shards);
+  measured_ += (share - measured_) * std::min(1.0, shards / shards_);
   const double expected = loss_ * shards;
   if (lost > expected + kDeviations * std::sqrt(std::max(1.0, expected)) + 1) {
     // A short report is half chance: what was known weighs in.
@@ -77,6 +83,8 @@ int parity_for(int k, double loss, int least_percent) {
   }
   return m;
 }
+
+int sound_parity_for(int k, double loss) { return loss < kLeastSoundLoss ? 0 : parity_for(k, loss, 0); }
 
 int shards_before_close(double loss) { return loss < 0.004 ? 4 : loss < 0.015 ? 12 : 24; }
 

@@ -21,11 +21,13 @@ class LossEstimate {
   /// losses come in bursts.
   double to_mend() const;
   /// Share of shards lost, as measured.
-  double measured() const { return loss_; }
+  double measured() const { return measured_; }
 
  private:
   // A line of which nothing is known yet.
   double loss_ = 0.01;
+  double measured_ = 0;
+  double shards_ = 0;
   double burst_ = 1;
   int64_t attacked_us_ = INT64_MIN / 2;
   bool has_last_ = false;
@@ -36,6 +38,9 @@ class LossEstimate {
 /// less than once in 10,000 when each shard is lost with the probability `loss`. None at all when
 /// `least_percent` is 0 and nothing is lost.
 int parity_for(int k, double loss, int least_percent);
+
+/// The same for a group of `k` packets of sound, and none while next to nothing is lost.
+int sound_parity_for(int k, double loss);
 
 /// Data shards that a block should have before it is closed. Little blocks leave early; larger ones need less
 /// parity.

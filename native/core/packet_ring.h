@@ -14,6 +14,7 @@ struct Packet {
   uint16_t bytes;
   bool last_of_frame;
   bool is_parity;
+  uint32_t frame;
   /// Shard bytes of a data packet without padding and framing; 0 for parity.
   uint16_t payload_bytes;
   /// When the picture was taken, and when this packet was ready; microseconds.

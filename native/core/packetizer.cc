@@ -71,6 +71,7 @@ void Packetizer::emit(View part, bool last) {
     packet.bytes = static_cast<uint16_t>(kHeaderBytes + kVideoHeaderBytes + shard + kTagBytes);
     packet.last_of_frame = last && i == k + m - 1;
     packet.is_parity = i >= k;
+    packet.frame = head_.frame;
     packet.capture_us = head_.capture_us;
     packet.payload_bytes = 0;
     uint8_t* at = packet.data + kHeaderBytes;

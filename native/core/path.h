@@ -13,6 +13,7 @@ enum class PathType : uint8_t {
   kProbe = 6,
   kProbeAck = 7,
   kBye = 8,
+  kSent = 9,
 };
 
 /// Calls `on(type, body)` for each whole message; stops at one that is cut off.

@@ -77,7 +77,9 @@ void Session::start(Listener listener) {
   }
   if (config_.sink) config_.sink->attach(input_);
   started_ = true;
-  sender_.start([this] { listener_.on_streaming(static_cast<double>(now_us() - opened_us_) / 1000); });
+  sender_.start({.on_first =
+                     [this] { listener_.on_streaming(static_cast<double>(now_us() - opened_us_) / 1000); },
+                 .on_tail = [this](uint32_t frame) { on_tail(frame); }});
   if (audio_) audio_->start();
   thread_ = start_thread("svc-encode", Urgency::kHigh, [this] { run(); });
 }
@@ -222,7 +224,7 @@ int64_t Session::step() {
 
 void Session::encode(Entry entry, bool repeat, const Picture::Times& times, int64_t taken_us) {
   const bool keyframe = entry == Entry::kKeyframe;
-  const bool recovers = entry == Entry::kRecovers;
+  const bool recovers = entry == Entry::kAnswers || entry == Entry::kRepeatsAnswer;
   if (!repeat) {
     queue_us_.add((times.begun_us - times.wanted_us) + (taken_us - times.done_us));
     capture_us_.add(times.done_us - times.begun_us);
@@ -246,9 +248,16 @@ void Session::encode(Entry entry, bool repeat, const Picture::Times& times, int6
     frames_dropped_.fetch_add(1, std::memory_order_relaxed);
     keyframe_wanted_.store(true, std::memory_order_release);
     keyframe_allowed_us_ = done + kKeyframeSpacingUs;
-  } else if (entry != Entry::kNone) {
+  } else if (keyframe) {
     recovery_.answered(frame_ - 1, done);
-    (keyframe ? keyframes_ : recoveries_).fetch_add(1, std::memory_order_relaxed);
+    keyframes_.fetch_add(1, std::memory_order_relaxed);
+  } else if (recovers) {
+    if (entry == Entry::kAnswers) {
+      recovery_.answered_from(answered_from_, frame_ - 1, done, rtt_us_.load(std::memory_order_relaxed));
+    } else {
+      recovery_.repeated(frame_ - 1);
+    }
+    recoveries_.fetch_add(1, std::memory_order_relaxed);
   }
   (repeat ? frames_repeated_ : frames_new_).fetch_add(1, std::memory_order_relaxed);
   if (repeat) {
@@ -345,6 +354,7 @@ Sample Session::sample() {
       .datagram_bytes = read(datagram_bytes_),
       .loss = read(loss_measured_),
       .parity_percent = read(parity_percent_),
+      .pace_kbps = sender_.pace(),
       .has_feedback = has_feedback_.load(std::memory_order_acquire),
       .packets_lost = uint32_t{now.lost - was.lost},
       .fec_recovered = uint32_t{now.recovered - was.recovered},

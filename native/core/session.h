@@ -102,6 +102,8 @@ struct Sample {
   /// shards.
   double loss;
   int parity_percent;
+  /// Video beyond a burst leaves at this rate.
+  int pace_kbps;
   /// From the client's reports; not there before the first.
   bool has_feedback;
   uint64_t packets_lost;
@@ -168,7 +170,7 @@ class Session final : private Receiver, private SliceSink {
   int64_t step();
   void open_first_encoder();
   void apply_resize();
-  enum class Entry { kNone, kRecovers, kKeyframe };
+  enum class Entry { kNone, kAnswers, kRepeatsAnswer, kKeyframe };
   /// How the client can go on with the next frame; asked right before that is coded.
   Entry next_entry(int64_t now);
   void encode(Entry entry, bool repeat, const Picture::Times& times, int64_t taken_us);
@@ -179,6 +181,8 @@ class Session final : private Receiver, private SliceSink {
   bool receive(const Header& header, uint8_t* datagram, size_t bytes, const Address& from,
                int64_t now) override;
   void tick(int64_t now) override;
+  /// Nothing has followed `frame` for a while: if it is lost, nothing else would tell.
+  void on_tail(uint32_t frame);
   void on_path(View payload, size_t datagram_bytes, int64_t now);
   void on_input(View payload);
   void on_feedback(View body, int64_t now);
@@ -228,8 +232,8 @@ class Session final : private Receiver, private SliceSink {
   uint32_t frame_ = 0;
   int64_t keyframe_allowed_us_ = 0;
   Recovery recovery_;
-  /// What the last frame recovered from, if the next one does so too; below 0 if not.
-  int64_t again_from_ = -1;
+  /// The loss that the frame being coded answers.
+  uint32_t answered_from_ = 0;
   int64_t pictured_us_ = 0;
   int encoder_kbps_ = 0;
   int64_t refine_at_us_ = -1;

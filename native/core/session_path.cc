@@ -37,27 +37,21 @@ void Session::set_bitrate(int kbps) {
 }
 
 Session::Entry Session::next_entry(int64_t now) {
-  const int64_t from = lost_from_.exchange(-1, std::memory_order_acq_rel);
-  bool recovers = false;
-  int64_t sooner_us = 0;
-  if (from >= 0 && from < frame_ &&
-      recovery_.is_due(static_cast<uint32_t>(from), now, rtt_us_.load(std::memory_order_relaxed))) {
-    recovers = encoder_->forget(frame_ - static_cast<uint32_t>(from));
-    if (!recovers) keyframe_wanted_.store(true, std::memory_order_release);
-    sooner_us = kSoonerUs;
-    again_from_ = recovers ? from : -1;
-  } else if (again_from_ >= 0) {
-    // The answer may be lost as well: the frame after it does without it, so that the client need not ask
-    // again.
-    recovers = encoder_->forget(frame_ - static_cast<uint32_t>(again_from_));
-    again_from_ = -1;
-  }
-  if (now >= keyframe_allowed_us_ - sooner_us &&
+  const int64_t lost = lost_from_.exchange(-1, std::memory_order_acq_rel);
+  const bool is_due =
+      lost >= 0 && lost < frame_ &&
+      recovery_.is_due(static_cast<uint32_t>(lost), now, rtt_us_.load(std::memory_order_relaxed));
+  const std::optional<uint32_t> from = is_due ? static_cast<uint32_t>(lost) : recovery_.repeats(now);
+  const bool recovers = from && encoder_->forget(frame_ - *from);
+  if (is_due && !recovers) keyframe_wanted_.store(true, std::memory_order_release);
+  if (from && !recovers) recovery_.stop_repeating();
+  if (now >= keyframe_allowed_us_ - (is_due ? kSoonerUs : 0) &&
       keyframe_wanted_.exchange(false, std::memory_order_acq_rel)) {
-    again_from_ = -1;
     return Entry::kKeyframe;
   }
-  return recovers ? Entry::kRecovers : Entry::kNone;
+  if (!recovers) return Entry::kNone;
+  answered_from_ = *from;
+  return is_due ? Entry::kAnswers : Entry::kRepeatsAnswer;
 }
 
 void Session::apply_path() {
@@ -77,10 +71,17 @@ void Session::apply_path() {
 }
 
 void Session::on_feedback(View body, int64_t now) {
-  const LossReport report{now, get32(body.data + 4), get32(body.data + 8), get32(body.data + 16)};
+  LossReport report{now, get32(body.data + 4), get32(body.data + 8), get32(body.data + 16)};
+  // Sound takes the same way; on a still screen nothing but it tells of losses.
+  if (body.has(36)) {
+    report.received += get32(body.data + 28);
+    report.lost += get32(body.data + 32);
+  }
+  if (body.has(40)) sender_.set_path_rate(get32(body.data + 36));
   estimate_.report(report);
   loss_to_mend_.store(estimate_.to_mend(), std::memory_order_relaxed);
   loss_measured_.store(estimate_.measured(), std::memory_order_relaxed);
+  if (audio_) audio_->set_loss(estimate_.to_mend());
   const uint32_t lost = report.lost - std::min(report.lost, reported_.lost);
   const uint32_t received = report.received - std::min(report.received, reported_.received);
   const uint32_t frames_lost = report.frames_lost - std::min(report.frames_lost, reported_.frames_lost);
@@ -89,6 +90,16 @@ void Session::on_feedback(View body, int64_t now) {
   const std::lock_guard held(rate_lock_);
   rate_.report({now, share, frames_lost, static_cast<int32_t>(get32(body.data + 24))});
   bitrate_wanted_.store(rate_.kbps(), std::memory_order_release);
+}
+
+void Session::on_tail(uint32_t frame) {
+  Address to;
+  uint32_t version = 0;
+  peer_.read(to, version);
+  uint8_t payload[PathWriter::kRoom];
+  PathWriter writer(payload);
+  put32(writer.add(PathType::kSent, 4), frame);
+  send_path(to, payload, writer.bytes());
 }
 
 void Session::on_request(View body) {

@@ -61,6 +61,9 @@ void Session::on_path(View payload, size_t datagram_bytes, int64_t now) {
           put64(pong + 12, static_cast<uint64_t>(now));
           put64(pong + 20, static_cast<uint64_t>(now_us()));
         }
+        if (const int64_t frame = sender_.newest_frame(); frame >= 0) {
+          put32(writer.add(PathType::kSent, 4), static_cast<uint32_t>(frame));
+        }
         break;
       case PathType::kFeedback:
         if (!body.has(28)) break;

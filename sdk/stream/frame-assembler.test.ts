@@ -182,6 +182,65 @@ describe('recovery without a keyframe', () => {
     expect(assembler.lacking(90_000)).toBeUndefined()
     expect(assembler.counts).toMatchObject({ lostFrames: 1, droppedFrames: 1, recoveries: 1 })
   })
+  it('asks as soon as too much of a frame has been overtaken, by its own shards or the first of a later one', () => {
+    const shape = (frame: number): Shape => simple(frame, frame === 0 ? 1 : 0, 4, 2)
+    /** When to ask about frame 1, of which these shards come at 10 ms, 11 ms and so on, and then frame 2 at 30 ms. */
+    const asksUs = (idxs: readonly number[]) => {
+      const assembler = createFrameAssembler()
+      assembler.patienceUs = 5000
+      arrive(assembler, shape(0), 0)
+      for (const [i, idx] of idxs.entries()) assembler.push(sent(shape(1))[idx]!, 10_000 + i * 1000)
+      if (assembler.deadlineUs === undefined) assembler.push(sent(shape(2))[0]!, 30_000)
+      const dueUs = assembler.deadlineUs
+      if (dueUs === undefined) return undefined
+      expect(assembler.lacking(dueUs - 1)).toBeUndefined()
+      expect(assembler.lacking(dueUs)).toEqual({ firstLost: 1 })
+      return dueUs
+    }
+    expect(asksUs([0, 1, 2, 3])).toBeUndefined()
+    expect(asksUs([1, 3, 4, 5])).toBeUndefined()
+    expect(asksUs([0, 5])).toBe(11_000 + 5000)
+    expect(asksUs([3, 0, 5])).toBe(12_000 + 5000)
+    // The tail is missing: nothing but a later frame tells.
+    expect(asksUs([0, 1])).toBe(30_000 + 5000)
+    expect(asksUs([])).toBe(30_000 + 5000)
+    // Overtaken, but then it came: all begins anew.
+    const late = createFrameAssembler()
+    arrive(late, shape(0), 0)
+    for (const idx of [4, 0]) late.push(sent(shape(1))[idx]!, 10_000)
+    expect(late.deadlineUs).toBe(10_000 + lossDelayUs)
+    late.push(sent(shape(1))[1]!, 11_000)
+    expect(late.deadlineUs).toBeUndefined()
+  })
+  it('asks about the last frame before a still screen when the host says that it has left', () => {
+    const assembler = createFrameAssembler()
+    assembler.patienceUs = 5000
+    arrive(assembler, simple(0, 1), 0)
+    expect(assembler.announce(0, 20_000)).toEqual([])
+    expect(assembler.deadlineUs).toBeUndefined()
+    assembler.announce(2, 30_000)
+    assembler.announce(2, 34_000)
+    expect(assembler.lacking(34_999)).toBeUndefined()
+    expect(assembler.lacking(35_000)).toEqual({ firstLost: 1 })
+    expect(assembler.deadlineUs).toBe(30_000 + lossDelayUs)
+    assembler.tick(30_000 + lossDelayUs)
+    expect(assembler.counts.lostFrames).toBe(2)
+    expect(assembler.lacking(90_000)).toEqual({ firstLost: 1 })
+    expect(numbers(arrive(assembler, simple(3, recovers), 91_000))).toEqual([3])
+  })
+  it('takes what is announced for no more than a number, whatever it is', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(0xffffffff), { maxLength: 40 }), frames => {
+        const assembler = createFrameAssembler()
+        arrive(assembler, simple(0, 1), 0)
+        for (const [i, frame] of frames.entries()) assembler.announce(frame, i * 30_000)
+        const { frames: whole, lostFrames } = assembler.counts
+        expect(whole + lostFrames).toBeLessThanOrEqual(Math.max(0, ...frames) + 1)
+        expect(assembler.heldBytes).toBe(0)
+      }),
+      { numRuns: 100, seed: 5 },
+    )
+  })
   it('is no loss at all when what was asked about comes first', () => {
     const assembler = createFrameAssembler()
     assembler.patienceUs = 5000

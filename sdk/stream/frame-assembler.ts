@@ -53,6 +53,8 @@ export interface Lacking {
 export interface FrameAssembler {
   /** Takes an opened payload that arrived at `nowUs`; never throws. Gives the frames that are now due, in order. */
   push(payload: Buffer, nowUs: number): VideoFrame[]
+  /** The host says that all frames up to this one have left. Gives the frames that are now due, in order. */
+  announce(frame: number, nowUs: number): VideoFrame[]
   /** Applies the loss rule's delay. */
   tick(nowUs: number): VideoFrame[]
   /** When `tick` may have something to do, microseconds; undefined: not before another payload. */
@@ -62,7 +64,7 @@ export interface FrameAssembler {
   /** Nothing can be given out before a keyframe comes, or a frame that refers past the loss. */
   readonly needsKeyframe: boolean
   /**
-   * How long a block of a later frame may be complete before the host is asked to go on without an incomplete frame,
+   * How long something sent later may have been here before the host is asked to go on without an incomplete frame,
    * microseconds: longer than the path reorders. At most `lossDelayUs`, which it is at first.
    */
   patienceUs: number
@@ -98,6 +100,8 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
   /** The frame at the front when patience last ran out: from then on only `lossDelayUs` is waited for. */
   let sincePatience = -1
   let heldBytes = 0
+  /** All frames up to this one have left the host, as was heard at this time. */
+  let announced = { frame: -1, atUs: 0 }
 
   const forget = (number: number) => {
     heldBytes -= pending.get(number)?.bytes ?? 0
@@ -170,22 +174,32 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
     }
   }
 
-  const oldestBlockUs = (): number | undefined => {
-    let oldest: number | undefined
+  /** Since when the frame at the front is overdue: the least of `timeOf` over later frames, and the announcement. */
+  const overtakenUs = (timeOf: (later: PendingFrame) => number | undefined): number | undefined => {
+    let oldest = announced.frame >= next ? announced.atUs : undefined
     for (const [number, frame] of pending) {
-      if (number === next || frame.firstWholeUs === undefined) continue
-      if (oldest === undefined || frame.firstWholeUs < oldest) oldest = frame.firstWholeUs
+      const at = number === next ? undefined : timeOf(frame)
+      if (at !== undefined && (oldest === undefined || at < oldest)) oldest = at
     }
     return oldest
+  }
+  /** By the loss rule. */
+  const overdueUs = () => overtakenUs(later => later.firstWholeUs)
+  /** By all that tells of it. */
+  const amissUs = (): number | undefined => {
+    const own = pending.get(next)?.amissUs
+    const overtaken = overtakenUs(later => later.begunUs)
+    return own === undefined || overtaken === undefined ? (own ?? overtaken) : Math.min(own, overtaken)
   }
 
   const tick = (nowUs: number): VideoFrame[] => {
     const out: VideoFrame[] = []
     for (;;) {
-      const oldest = oldestBlockUs()
-      if (oldest === undefined || nowUs - oldest < patienceUs) return out
+      const amiss = amissUs()
+      if (amiss === undefined || nowUs - amiss < patienceUs) return out
+      const overdue = overdueUs()
       const before = next
-      if (nowUs - oldest >= lossDelayUs) {
+      if (overdue !== undefined && nowUs - overdue >= lossDelayUs) {
         giveUp()
         drain(out)
       } else drain(out, true)
@@ -215,9 +229,12 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
       return heldBytes
     },
     get deadlineUs() {
-      const oldest = oldestBlockUs()
-      if (oldest === undefined) return undefined
-      return oldest + (sincePatience === next ? lossDelayUs : patienceUs)
+      if (sincePatience !== next) {
+        const amiss = amissUs()
+        return amiss === undefined ? undefined : amiss + patienceUs
+      }
+      const overdue = overdueUs()
+      return overdue === undefined ? undefined : overdue + lossDelayUs
     },
     get patienceUs() {
       return patienceUs
@@ -230,13 +247,21 @@ export const createFrameAssembler = (maxHeldBytes = 32 * 1024 * 1024): FrameAsse
         const isBegun = counts.frames + counts.lostFrames + counts.droppedFrames > 0
         return isBegun ? { firstLost } : undefined
       }
-      const oldest = oldestBlockUs()
-      if (oldest === undefined || nowUs - oldest < patienceUs) return undefined
+      const amiss = amissUs()
+      if (amiss === undefined || nowUs - amiss < patienceUs) return undefined
       sincePatience = next
       return { firstLost: next }
     },
     counts,
     tick,
+    announce: (frame, nowUs) => {
+      const out = tick(nowUs)
+      if (frame <= announced.frame || frame < next) return out
+      announced = { frame, atUs: nowUs }
+      leap(frame, out)
+      out.push(...tick(nowUs))
+      return out
+    },
     skipToKeyframe: () => {
       needsKeyframe = true
       firstLost = undefined

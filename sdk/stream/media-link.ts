@@ -37,6 +37,8 @@ export interface MediaLink {
   readonly clock: ClockSync
   /** Of video datagrams. */
   readonly reordering: Pick<Reordering, 'lateUs' | 'lost'>
+  /** Of datagrams of sound. */
+  readonly audioReordering: Pick<Reordering, 'lost'>
   /** When the last authentic datagram arrived, microseconds; the link's opening before the first. */
   readonly lastArrivalUs: number
   /** Says `bye` when asked to, and closes the socket once it has left. */
@@ -87,6 +89,7 @@ export const openMediaLink = async (options: LinkOptions): Promise<MediaLink> =>
   const counts: LinkCounts = { bytes: 0, video: 0, audio: 0, reordered: 0, duplicates: 0, rejected: 0 }
   const clock = createClockSync()
   const reordering = createReordering()
+  const audioReordering = createReordering()
   let lastArrivalUs = nowUs()
   let hasArrived = false
   let isClosed = false
@@ -151,6 +154,7 @@ export const openMediaLink = async (options: LinkOptions): Promise<MediaLink> =>
       options.onVideo(opened.payload, arrivalUs)
     } else if (stream === streams.audio) {
       counts.audio++
+      audioReordering.sample(opened.counter, arrivalUs, opened.isNewest)
       options.onAudio(opened.payload, arrivalUs)
     } else onPath(opened.payload, datagram.length, arrivalUs)
   })
@@ -163,6 +167,7 @@ export const openMediaLink = async (options: LinkOptions): Promise<MediaLink> =>
     counts,
     clock,
     reordering,
+    audioReordering,
     get lostVideo() {
       return Math.max(0, Number(video.newest) + 1 - counts.video)
     },

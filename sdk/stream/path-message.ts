@@ -24,6 +24,8 @@ export type PathMessage =
   | { readonly type: 'probe'; readonly id: number; readonly padding: number }
   | { readonly type: 'probe-ack'; readonly id: number; readonly length: number }
   | { readonly type: 'bye' }
+  /** Everything up to this frame has left the host. */
+  | { readonly type: 'sent'; readonly frame: number }
 
 /** Everything since the start of the epoch. */
 export interface Feedback {
@@ -34,6 +36,11 @@ export interface Feedback {
   readonly framesLost: number
   readonly audioLost: number
   readonly delayVariationUs: number
+  /** Datagrams of sound; 0 in a message of a client that does not tell. */
+  readonly audioReceived: number
+  readonly audioDatagramsLost: number
+  /** Rate at which the datagrams of one frame arrive, kbit/s; 0: not known. */
+  readonly pathKbps: number
 }
 
 const clampU32 = (n: number) => Math.max(0, Math.min(0xffffffff, Math.round(n)))
@@ -56,13 +63,16 @@ const bodyOf = (message: PathMessage): [type: number, body: Buffer] => {
       return [2, body]
     }
     case 'feedback': {
-      const body = Buffer.alloc(28)
+      const body = Buffer.alloc(40)
       const { newestFrame, received, lost, recovered, framesLost, audioLost } = message
       const numbers = [newestFrame, received, lost, recovered, framesLost, audioLost]
       numbers.forEach((n, i) => {
         body.writeUInt32BE(clampU32(n), i * 4)
       })
       body.writeInt32BE(clampI32(message.delayVariationUs), 24)
+      body.writeUInt32BE(clampU32(message.audioReceived), 28)
+      body.writeUInt32BE(clampU32(message.audioDatagramsLost), 32)
+      body.writeUInt32BE(clampU32(message.pathKbps), 36)
       return [3, body]
     }
     case 'request': {
@@ -90,6 +100,11 @@ const bodyOf = (message: PathMessage): [type: number, body: Buffer] => {
     }
     case 'bye':
       return [8, Buffer.alloc(0)]
+    case 'sent': {
+      const body = Buffer.alloc(4)
+      body.writeUInt32BE(message.frame, 0)
+      return [9, body]
+    }
   }
 }
 
@@ -106,7 +121,7 @@ export const encodePath = (...messages: readonly PathMessage[]): Buffer =>
   )
 
 /** Shortest body of each known type, bytes. */
-const shortest: Readonly<Record<number, number>> = { 1: 12, 2: 28, 3: 28, 4: 5, 5: 4, 6: 4, 7: 6, 8: 0 }
+const shortest: Readonly<Record<number, number>> = { 1: 12, 2: 28, 3: 28, 4: 5, 5: 4, 6: 4, 7: 6, 8: 0, 9: 4 }
 
 const decode = (type: number, body: Buffer): PathMessage | undefined => {
   const least = shortest[type]
@@ -128,6 +143,9 @@ const decode = (type: number, body: Buffer): PathMessage | undefined => {
         framesLost: u32(16),
         audioLost: u32(20),
         delayVariationUs: body.readInt32BE(24),
+        audioReceived: body.length >= 36 ? u32(28) : 0,
+        audioDatagramsLost: body.length >= 36 ? u32(32) : 0,
+        pathKbps: body.length >= 40 ? u32(36) : 0,
       }
     case 4:
       return {
@@ -142,6 +160,8 @@ const decode = (type: number, body: Buffer): PathMessage | undefined => {
       return { type: 'probe', id: u32(0), padding: body.length - 4 }
     case 7:
       return { type: 'probe-ack', id: u32(0), length: body.readUInt16BE(4) }
+    case 9:
+      return { type: 'sent', frame: u32(0) }
     default:
       return { type: 'bye' }
   }

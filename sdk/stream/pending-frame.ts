@@ -9,6 +9,8 @@ interface Block {
   readonly shards: (Uint8Array | undefined)[]
   arrived: number
   isWhole: boolean
+  /** Shards up to this one have been sent, as it has come. */
+  newestIdx: number
 }
 
 export interface PendingFrame {
@@ -21,6 +23,10 @@ export interface PendingFrame {
   wholeBlocks: number
   /** When a block of it first became whole. */
   firstWholeUs: number | undefined
+  /** When its first shard came. */
+  readonly begunUs: number
+  /** Since when it cannot become whole, unless something sent earlier is still to come. */
+  amissUs: number | undefined
   /** When its newest whole block became so. */
   arrivalUs: number
   /** What it holds in memory. */
@@ -38,6 +44,8 @@ export const beginFrame = (part: VideoPayload, nowUs: number): PendingFrame => (
   blockCount: undefined,
   wholeBlocks: 0,
   firstWholeUs: undefined,
+  begunUs: nowUs,
+  amissUs: undefined,
   arrivalUs: nowUs,
   bytes: 0,
 })
@@ -65,10 +73,21 @@ const blockOf = (frame: PendingFrame, part: VideoPayload): Block | undefined => 
     shards: new Array(part.k + part.m).fill(undefined),
     arrived: 0,
     isWhole: false,
+    newestIdx: -1,
   }
   frame.blocks[part.block] = block
   if (isLast) frame.blockCount = part.block + 1
   return block
+}
+
+/** Blocks leave in order, and so do their shards: too much of what must have left before now has not come. */
+const isAmiss = ({ blocks }: PendingFrame): boolean => {
+  for (const [b, block] of blocks.entries()) {
+    if (!block) return true
+    const sent = b < blocks.length - 1 ? block.k + block.m : block.newestIdx + 1
+    if (!block.isWhole && sent - block.arrived > block.m) return true
+  }
+  return false
 }
 
 /** Adds a shard; gives how many data shards parity has rebuilt by it, or undefined when it contradicts others. */
@@ -79,12 +98,17 @@ export const addShard = (frame: PendingFrame, part: VideoPayload, nowUs: number)
   if (block.isWhole || block.shards[part.idx]) return 0
   block.shards[part.idx] = part.shard
   block.arrived++
+  block.newestIdx = Math.max(block.newestIdx, part.idx)
   frame.bytes += part.shard.length + bookkeepingBytes
-  if (block.arrived < block.k) return 0
+  if (block.arrived < block.k) {
+    frame.amissUs = isAmiss(frame) ? (frame.amissUs ?? nowUs) : undefined
+    return 0
+  }
   const rebuilt = recover(block.shards, block.k)
   block.shards.length = block.k
   block.isWhole = true
   frame.wholeBlocks++
+  frame.amissUs = isAmiss(frame) ? (frame.amissUs ?? nowUs) : undefined
   frame.firstWholeUs ??= nowUs
   frame.arrivalUs = nowUs
   return rebuilt

@@ -3,6 +3,7 @@ import { type AudioPacket, createAudioAssembler } from './audio-assembler.ts'
 import { createBoundedQueue } from './bounded-queue.ts'
 import { nowUs } from './clock.ts'
 import type { Control } from './control.ts'
+import { datagramOverhead } from './datagram.ts'
 import { createDelayVariation } from './delay-variation.ts'
 import { aborted, StreamError } from './error.ts'
 import { createFrameAssembler, lossDelayUs, type VideoFrame } from './frame-assembler.ts'
@@ -11,13 +12,21 @@ import { type InputEvent, textEvents } from './input-event.ts'
 import { createInputSender, resendMs } from './input-sender.ts'
 import { openMediaLink } from './media-link.ts'
 import { requestKinds } from './path-message.ts'
+import { createPathRate } from './path-rate.ts'
 import type { SessionEnd, SessionListener, StreamSession } from './session-face.ts'
 import { sessionStats } from './session-stats.ts'
+import { parseVideoPayload } from './video-payload.ts'
 
 /** Feedback period while video arrives, milliseconds (section 7). */
 const feedbackMs = 100
-/** A refresh that was asked for and has not come is asked for again after this: requests get lost too, microseconds. */
-const refreshAgainUs = 20_000
+/**
+ * A refresh that was asked for and has not come is asked for again after this, microseconds: requests get lost too, and
+ * they are small.
+ */
+const refreshAgainUs = 5_000
+/** The same when so many have gone unheard: the path is down, and what is sent then is of no use. */
+const manyRequests = 20
+const refreshLaterUs = 20_000
 /** A keyframe, after a round trip and this: each costs the picture more, microseconds. */
 const keyframeSlackUs = 60_000
 /** Round trip to reckon with before the first was measured, microseconds. */
@@ -54,8 +63,9 @@ export const openSession = async (
     resolveEnded = resolve
   })
   let lossTimer: NodeJS.Timeout | undefined
-  let requested = { atUs: 0, from: -1 }
-  let fedBackVideo = 0
+  let requested = { atUs: 0, from: -1, times: 0 }
+  let fedBack = 0
+  const pathRate = createPathRate()
 
   const newestFrame = () => Math.max(0, assembler.counts.newestWhole)
   const requestKeyframe = () =>
@@ -67,11 +77,13 @@ export const openSession = async (
     if (!lacking) return undefined
     const { firstLost } = lacking
     const rttUs = link.clock.rttUs ?? unknownRttUs
-    const againUs = firstLost === undefined ? rttUs + keyframeSlackUs : refreshAgainUs
     const isSame = requested.from === (firstLost ?? -1)
+    const times = isSame ? requested.times : 0
+    const refreshUs = times < manyRequests ? refreshAgainUs : refreshLaterUs
+    const againUs = firstLost === undefined ? rttUs + keyframeSlackUs : refreshUs
     if (isSame && now - requested.atUs < againUs) return requested.atUs + againUs
     if (!isSame) progress.requests++
-    requested = { atUs: now, from: firstLost ?? -1 }
+    requested = { atUs: now, from: firstLost ?? -1, times: times + 1 }
     if (firstLost === undefined) requestKeyframe()
     else link.sendPath({ type: 'request', kind: requestKinds.refresh, newestFrame: newestFrame(), firstLost })
     return now + againUs
@@ -115,6 +127,8 @@ export const openSession = async (
     exporter: control.exporter,
     maxDatagramBytes: started.maxDatagramBytes,
     onVideo: (payload, arrivalUs) => {
+      const shard = parseVideoPayload(payload)
+      if (shard) pathRate.sample(shard, payload.length + datagramOverhead, arrivalUs)
       give(assembler.push(payload, arrivalUs))
       if (assembler.deadlineUs !== undefined || assembler.needsKeyframe) settle()
     },
@@ -132,6 +146,9 @@ export const openSession = async (
         input.acknowledge(message.next)
         if (input.waiting < before) flushInput()
         if (input.waiting === 0) for (const done of inputWaiters) done()
+      } else if (message.type === 'sent') {
+        give(assembler.announce(message.frame, nowUs()))
+        settle()
       } else if (message.type === 'bye') {
         // Its close message is on the way and names the reason; it must not wait for ever.
         setTimeout(() => finish({ code: 'ended', message: 'the host said goodbye' }), 500).unref()
@@ -165,8 +182,8 @@ export const openSession = async (
       return
     }
     settle()
-    if (link.counts.video === fedBackVideo) return
-    fedBackVideo = link.counts.video
+    if (link.counts.video + link.counts.audio === fedBack) return
+    fedBack = link.counts.video + link.counts.audio
     link.sendPath({
       type: 'feedback',
       newestFrame: newestFrame(),
@@ -176,6 +193,9 @@ export const openSession = async (
       framesLost: assembler.counts.lostFrames,
       audioLost: audio.counts.lost,
       delayVariationUs: delay.take(now),
+      audioReceived: link.counts.audio,
+      audioDatagramsLost: link.audioReordering.lost(now, lossDelayUs),
+      pathKbps: pathRate.kbps,
     })
   }, feedbackMs)
   const onAbort = () => void quit()

@@ -178,6 +178,9 @@ describe('path', () => {
     frames_lost: 'framesLost',
     audio_lost: 'audioLost',
     delay_variation_us: 'delayVariationUs',
+    audio_received: 'audioReceived',
+    audio_datagrams_lost: 'audioDatagramsLost',
+    path_kbps: 'pathKbps',
   }
   const message = (m: Record<string, unknown>): PathMessage =>
     Object.fromEntries(
