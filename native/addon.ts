@@ -83,22 +83,22 @@ function packageRoot(): string {
   throw new Error(`${import.meta.dirname} is in no package, so the media engine cannot be found`)
 }
 
+const remedy = 'run "svc-host setup" (in a checkout "npm start" does it)'
+
 function load(): Addon {
+  const require = createRequire(import.meta.url)
   // A sanitizer build is asked for by name, such as `engine-address`.
   const flavour = process.env['SVC_ENGINE'] ?? 'engine'
-  const builds = join(packageRoot(), 'native/build')
-  const pointer = join(builds, `${flavour}.json`)
-  if (!existsSync(pointer)) {
-    throw new Error(
-      'the media engine is not built; run "npm run build:native" (or "npm start", which does it)',
-    )
+  const root = packageRoot()
+  const { engineFolders } = require(join(root, 'native/cache.mjs')) as {
+    engineFolders(root: string): string[]
   }
-  const { key } = JSON.parse(readFileSync(pointer, 'utf8')) as { key: string }
-  const loaded = createRequire(import.meta.url)(join(builds, key, 'engine.node')) as Addon
+  const builds = engineFolders(root).find(folder => existsSync(join(folder, `${flavour}.json`)))
+  if (!builds) throw new Error(`the media engine is not built; ${remedy}`)
+  const { key } = JSON.parse(readFileSync(join(builds, `${flavour}.json`), 'utf8')) as { key: string }
+  const loaded = require(join(builds, key, 'engine.node')) as Addon
   if (loaded.abi !== abi) {
-    throw new Error(
-      `the media engine was built for interface ${loaded.abi}, but ${abi} is wanted; run "npm run build:native"`,
-    )
+    throw new Error(`the media engine was built for interface ${loaded.abi}, but ${abi} is wanted; ${remedy}`)
   }
   loaded.start((id, isEnding, value) => {
     const ended = reasons[value - 1] ?? 'stopped'

@@ -1,9 +1,11 @@
-// Builds the engine's addon with node-gyp into native/build/<key>/ and points native/build/<flavour>.json at it. The key is
-// made of version, platform, headers and sources, so that there is nothing to do where nothing changed.
+// Builds the engine's addon with node-gyp into <cache>/<key>/ and points <cache>/<flavour>.json at it; cache.mjs says where
+// that is. The key is made of version, platform and sources, so that there is nothing to do where nothing changed.
 // Flags: --asan or --tsan for a sanitizer build beside the plain one; --tests for the program of core/'s C++ tests instead.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
+  accessSync,
+  constants,
   cpSync,
   existsSync,
   mkdirSync,
@@ -16,9 +18,10 @@ import {
 import { createRequire } from 'node:module'
 import { cpus } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
+import { engineFolders } from './cache.mjs'
 
 const here = import.meta.dirname
-const buildRoot = join(here, 'build')
+const folders = engineFolders(dirname(here))
 const flags = process.argv.slice(2)
 const known = ['--asan', '--tsan', '--tests']
 const unknown = flags.find(flag => !known.includes(flag))
@@ -27,7 +30,6 @@ const sanitize = flags.includes('--asan') ? 'address' : flags.includes('--tsan')
 const tests = flags.includes('--tests')
 const flavour = `${tests ? 'tests' : 'engine'}${sanitize === 'none' ? '' : `-${sanitize}`}`
 const product = tests ? 'core_test' : 'engine.node'
-const pointer = join(buildRoot, `${flavour}.json`)
 
 /** @returns {never} @param {string} why */
 function fail(why) {
@@ -50,17 +52,31 @@ const hash = createHash('sha256').update(`${version} ${process.platform} ${proce
 for (const source of sources) hash.update(`${source}\n`).update(readFileSync(join(here, source)))
 // The addon speaks Node-API, whose ABI is the same in every Node; a change of this number is what breaks it.
 const key = `${flavour}-napi8-${hash.digest('hex').slice(0, 16)}`
+if (folders.some(isCurrent)) process.exit(0)
+const buildRoot = folders.find(isWritable) ?? fail(`neither ${folders.join(' nor ')} can be written to`)
 const target = join(buildRoot, key)
-
-if (isCurrent()) process.exit(0)
+const pointer = join(buildRoot, `${flavour}.json`)
 if (!existsSync(join(target, product))) compile()
 writeFileSync(`${pointer}.${process.pid}.tmp`, `${JSON.stringify({ key })}\n`)
 renameSync(`${pointer}.${process.pid}.tmp`, pointer)
 removeOld()
 
-function isCurrent() {
-  if (!existsSync(pointer) || !existsSync(join(target, product))) return false
-  return JSON.parse(readFileSync(pointer, 'utf8')).key === key
+/** @param {string} folder */
+function isCurrent(folder) {
+  const told = join(folder, `${flavour}.json`)
+  if (!existsSync(told) || !existsSync(join(folder, key, product))) return false
+  return JSON.parse(readFileSync(told, 'utf8')).key === key
+}
+
+/** @param {string} folder */
+function isWritable(folder) {
+  try {
+    mkdirSync(folder, { recursive: true })
+    accessSync(folder, constants.W_OK)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Works in a folder of its own and moves the result into place whole: an interruption leaves nothing half done. */

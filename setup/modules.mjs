@@ -17,6 +17,8 @@ const stamp = 'node_modules/.svc-host-installed'
 const node24 = 'node_modules/.bin/node'
 
 export function installModules() {
+  // An installed package has none of its own to install: whoever installed it did that.
+  if (!existsSync('package-lock.json')) return
   const locked = readFileSync('package-lock.json', 'utf8')
   const want = createHash('sha256').update(`${process.platform} ${process.arch}\n${locked}`).digest('hex')
   if (hasNode24() && existsSync(stamp) && readFileSync(stamp, 'utf8') === want) return

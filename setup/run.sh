@@ -11,15 +11,14 @@ flags='--conditions=svc-source --no-node-snapshot --disable-warning=Experimental
 
 # The set-up itself runs on whatever Node started npm; the checkout's own may not be there yet. The kernel's
 # file lock (on this folder, so that nothing need be writable) keeps two set-ups apart and goes with its holder.
-setup() {
-  (
-    flock -n 9 || {
-      echo 'svc-host set-up: another set-up is under way here; waiting for it to end' >&2
-      flock 9
-    }
-    SVC_SETUP_LOCK_FD=9 exec "${npm_node_execpath:-node}" setup/setup.mjs "$1"
-  ) 9<setup
+become_setup() {
+  flock -n 9 || {
+    echo 'svc-host set-up: another set-up is under way here; waiting for it to end' >&2
+    flock 9
+  }
+  SVC_SETUP_LOCK_FD=9 exec "${npm_node_execpath:-node}" setup/setup.mjs "$1"
 }
+setup() { (become_setup "$1") 9<setup; }
 
 # The product's own commands print nothing but their own output, so they only look whether set-up has been done.
 ready() {
@@ -33,6 +32,7 @@ case $verb in
   start) setup start; exec "$node24" $flags kernel/main.ts serve "$@" ;;
   svc-host) ready; exec "$node24" $flags kernel/main.ts "$@" ;;
   viewer) ready; exec "$node24" $flags examples/viewer/main.ts "$@" ;;
+  setup) become_setup start 9<setup ;;
   test) setup test; exec "$node24" $flags node_modules/vitest/vitest.mjs run "$@" ;;
   check) setup test; exec "$node24" $flags setup/check.mjs "$@" ;;
   bench) setup bench; exec "$node24" $flags test/bench/main.ts "$@" ;;

@@ -14,8 +14,10 @@ const readJson = path => (existsSync(path) ? JSON.parse(readFileSync(path, 'utf8
  */
 function wanted(levels) {
   const names = new Set(readJson('native/system.json').debian)
-  for (const folder of existsSync('extensions') ? readdirSync('extensions') : []) {
-    for (const name of readJson(`extensions/${folder}/extension.json`).system?.debian ?? []) names.add(name)
+  const extensions = existsSync('extensions') ? 'extensions' : 'dist/extensions'
+  for (const folder of readdirSync(extensions)) {
+    for (const name of readJson(`${extensions}/${folder}/extension.json`).system?.debian ?? [])
+      names.add(name)
   }
   const { debian = {} } = readJson('test/system.json')
   for (const level of levels) for (const name of debian[level] ?? []) names.add(name)

@@ -20,7 +20,7 @@ export const loadEngine = async (): Promise<NativeEngine> => {
     return engine
   } catch (error) {
     const cause = error instanceof Error ? error.message : String(error)
-    const advice = cause.includes('build:native') ? '' : '; build it anew with "npm run build:native"'
+    const advice = cause.includes('svc-host setup') ? '' : '; build it anew with "svc-host setup"'
     throw new Error(`the media engine cannot be loaded: ${cause}${advice}`, { cause: error })
   }
 }

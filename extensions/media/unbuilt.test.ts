@@ -18,7 +18,7 @@ test('without its addon it fails with a sentence that says what to run', async (
   const host = await startHost({ extensions: ['status', 'media', plane] })
   try {
     const states = Object.fromEntries(host.extensions.list().map(({ id, state, why }) => [id, [state, why]]))
-    expect(states['media']).toEqual(['failed', expect.stringContaining('npm run build:native')])
+    expect(states['media']).toEqual(['failed', expect.stringContaining('svc-host setup')])
     expect(states['plane']).toEqual(['waiting', expect.stringContaining('media.engine')])
     expect((await host.inject('GET', '/host')).json.codecs).toEqual([])
   } finally {

@@ -19,6 +19,7 @@ const isNoble = (to: string): boolean => /^@noble\/(curves|hashes)(\/|$)/.test(t
 const packagesOfExtension: Record<string, string[]> = {
   'extensions/ctl': ['commander'],
   'extensions/discovery': ['commander'],
+  'extensions/host-setup': ['commander'],
   'extensions/native-plane': ['@noble/curves'],
   'extensions/pairing': ['@noble/curves'],
   'extensions/plugins': ['commander', 'semver'],

@@ -1,0 +1,4 @@
+// Set-up: a command only, for a machine on which nothing runs yet.
+import { defineExtension } from 'svc-host/sdk'
+
+export default defineExtension({ setup() {} })
