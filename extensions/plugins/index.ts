@@ -1,4 +1,55 @@
-// Plugins: a command only; the kernel itself lists extensions and switches them on and off.
-import { defineExtension } from 'svc-host/sdk'
+// Plugins: what is installed beside the built-ins, and installing, updating and removing it while the host runs.
+import { PluginCatalog, PluginPackages, storeChanged, storeProgressed } from 'svc-host/api/plugins'
+import { defineExtension, Extensions, HostInfo } from 'svc-host/sdk'
+import { hostNpm } from './host-npm.ts'
+import { installedPackages, installedRows } from './installed.ts'
+import { createJobs } from './jobs.ts'
+import { readLedger } from './ledger.ts'
+import { createNpm } from './npm.ts'
+import { createPackages } from './packages.ts'
+import { routes } from './routes.ts'
 
-export default defineExtension({ setup() {} })
+const nowUnix = (): number => Math.floor(Date.now() / 1000)
+
+export default defineExtension({
+  deps: { extensions: Extensions, host: HostInfo },
+  async setup(ctx, { extensions, host }) {
+    const { configDir } = host
+    let catalog: PluginCatalog | undefined
+    ctx.using(PluginCatalog, (service, sub) =>
+      sub.effect('catalog', () => {
+        catalog = service
+        return () => {
+          catalog = undefined
+        }
+      }),
+    )
+    const jobs = createJobs({
+      now: nowUnix,
+      onChange({ id: job, kind: job_kind, target, state, phase }) {
+        if (ctx.signal.aborted) return
+        ctx.emit(storeProgressed, { job, job_kind, target, state, phase })
+        if (state !== 'running') ctx.emit(storeChanged, {})
+      },
+    })
+    const packages = createPackages({
+      configDir,
+      extensions,
+      jobs,
+      npm: createNpm(hostNpm(ctx), `${configDir}/plugins/.work`, ctx.signal),
+      log: ctx.log,
+      signal: ctx.signal,
+      nowUnix,
+      catalog: () => catalog,
+      guarded: async work => (await ctx.durable('package', { configDir }, work)).undo(),
+    })
+    const ledger = () => readLedger(packages.layout)
+    await packages.tidy().catch(error => ctx.log.warn('leftovers of an earlier run stay', { err: error }))
+    ctx.provide(PluginPackages, {
+      installed: async () => installedPackages(await ledger()),
+      isBusy: jobs.isBusy,
+    })
+    const rows = async () => installedRows(await ledger(), extensions.list(), catalog)
+    ctx.route(...routes({ packages, jobs, rows }))
+  },
+})

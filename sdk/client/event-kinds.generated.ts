@@ -15,6 +15,8 @@ export const eventKinds = [
   'pairing.pending',
   'session.ended',
   'session.started',
+  'store.changed',
+  'store.progressed',
   'stream.started',
   'stream.stopped',
 ] as const

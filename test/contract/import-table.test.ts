@@ -22,7 +22,7 @@ const packagesOfExtension: Record<string, string[]> = {
   'extensions/host-setup': ['commander'],
   'extensions/native-plane': ['@noble/curves'],
   'extensions/pairing': ['@noble/curves'],
-  'extensions/plugins': ['commander', 'semver'],
+  'extensions/plugins': ['commander', 'es-module-lexer', 'semver', 'tar'],
 }
 const kernelPackages =
   'fastify zod pino semver tapable isolated-vm write-file-atomic commander @peculiar/x509 reflect-metadata'.split(

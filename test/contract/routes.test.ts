@@ -94,6 +94,9 @@ POST   /store/refresh                          refreshPluginCatalog         A   
 GET    /store/installed                        listInstalledPlugins         A         200
 POST   /store/install                          installPlugin                A         202
 POST   /store/uninstall                        uninstallPlugin              A         202
+POST   /store/update                          updatePlugin                 A         202
+POST   /store/rollback                        rollbackPlugin               A         202
+PUT    /store/pin                             pinPlugin                    A         204
 GET    /store/jobs                             listPluginJobs               A         200
 GET    /store/jobs/{id}                        getPluginJob                 A         200
 GET    /store/sources                          listPluginSources            A         200
@@ -151,7 +154,7 @@ test('every built-in is on, so that no route escapes the look', () => {
 
 test('the table has a row for each of the wire’s routes', () => {
   expect(rows.size).toBe(table.trim().split('\n').length)
-  expect(rows.size).toBe(94)
+  expect(rows.size).toBe(97)
 })
 
 test('every route served is a row of the table, as it stands there', () => {

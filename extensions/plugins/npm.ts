@@ -1,0 +1,100 @@
+// npm as a process of its own: it knows the machine's registries, proxies and credentials, and works beside the host.
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+
+/** Runs npm to its end; `out` and `err` are what it has printed. */
+export type RunNpm = (
+  args: readonly string[],
+  options: { cwd: string; env: Record<string, string>; signal: AbortSignal },
+) => Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>
+
+/** npm has refused or failed; the message is its own summary. */
+export class NpmFailed extends Error {}
+
+export interface Packed {
+  readonly file: string
+  readonly name: string
+  readonly version: string
+  /** sha512, as npm writes it. */
+  readonly integrity: string
+}
+
+export interface Npm {
+  /** Fetches a package from its registry, or packs a folder; npm has checked what the registry promises. */
+  pack(what: string, registries?: Readonly<Record<string, string>>): Promise<Packed>
+  /** The newest version by the registry's tag `latest`. */
+  newest(name: string): Promise<string>
+}
+
+const limitMs = 120_000
+
+/** What npm needs of the environment; nothing of the host's own. */
+const environment = (): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(process.env).filter(
+      (pair): pair is [string, string] =>
+        pair[1] !== undefined &&
+        /^(path|home|lang|tmpdir|npm_config_.*|(https?|no|all)_proxy|ssl_cert_(file|dir)|node_extra_ca_certs)$/i.test(
+          pair[0],
+        ),
+    ),
+  )
+
+const summaryOf = (out: string, err: string): string => {
+  let summary = ''
+  try {
+    summary = (JSON.parse(out) as { error?: { summary?: string } }).error?.summary ?? ''
+  } catch {}
+  summary ||=
+    err
+      .split('\n')
+      .find(line => /^npm (error|ERR!) /.test(line))
+      ?.replace(/^npm (error|ERR!) /, '') ?? ''
+  // Addresses may hold credentials.
+  return summary
+    .replace(/\w+:\/\/\S+/g, 'the registry')
+    .split('\n')[0]!
+    .trim()
+}
+
+/** npm that keeps all its files below `work`. */
+export function createNpm(run: RunNpm, work: string, signal: AbortSignal): Npm {
+  const call = async (args: readonly string[]): Promise<unknown> => {
+    await mkdir(work, { recursive: true, mode: 0o700 })
+    const quiet = ['--json', '--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier']
+    const folders = ['--cache', join(work, 'cache'), '--logs-max', '0']
+    const options = {
+      cwd: work,
+      env: environment(),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(limitMs)]),
+    }
+    const done = await run([...quiet, ...folders, ...args], options).catch(error => {
+      const remedy = 'npm must be on the PATH for registries and folders; a packed package needs none'
+      throw new NpmFailed(`npm cannot be run: ${error.message}; ${remedy}`)
+    })
+    signal.throwIfAborted()
+    if (options.signal.aborted) throw new NpmFailed(`npm took longer than ${limitMs / 1000} s`)
+    if (done.code !== 0)
+      throw new NpmFailed(`npm: ${summaryOf(done.out, done.err) || `exit code ${done.code}`}`)
+    try {
+      return JSON.parse(done.out)
+    } catch {
+      throw new NpmFailed('npm answered what is not JSON; it may be too old')
+    }
+  }
+  return {
+    async pack(what, registries = {}) {
+      const scopes = Object.entries(registries).map(([scope, url]) => `--${scope}:registry=${url}`)
+      const answer = await call(['pack', '--pack-destination', work, ...scopes, '--', what])
+      const [packed] = Object.values(answer as Record<string, Packed & { filename: string }>)
+      if (!packed?.integrity?.startsWith('sha512-')) throw new NpmFailed('npm gave no sha512 of the package')
+      const { name, version, integrity, filename } = packed
+      return { file: join(work, filename.replace(/^@/, '').replaceAll('/', '-')), name, version, integrity }
+    },
+    async newest(name) {
+      const version = await call(['view', '--', name, 'version'])
+      if (typeof version !== 'string') throw new NpmFailed(`the registry has no version of ${name}`)
+      return version
+    },
+  }
+}

@@ -1,0 +1,69 @@
+// Bringing the folders in line with the ledger: after a crash before anything starts, and after each operation.
+import { readdir, rm, rmdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { keptVersions, type Layout, layoutOf, readLedger, writeLedger, writeOrRemove } from './ledger.ts'
+
+const remove = (path: string): Promise<void> => rm(path, { recursive: true, force: true })
+const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
+
+/** Ends an operation wherever it stands: an update that has not shown that it comes up is taken back. */
+export async function recover(configDir: string): Promise<void> {
+  const layout = layoutOf(configDir)
+  await remove(layout.work)
+  await remove(`${layout.ledger}.new`)
+  const ledger = await readLedger(layout)
+  const trials = Object.entries(ledger.packages).filter(([, entry]) => entry.fallback !== undefined)
+  if (trials.length === 0) return
+  for (const [pkg, entry] of trials) {
+    ledger.dependencies[pkg] = entry.fallback!
+    delete entry.fallback
+  }
+  await writeLedger(layout, ledger)
+}
+
+export interface Remains {
+  /** How many durable effects of an extension have not been taken back; its undo module is needed until then. */
+  owed(id: string): number
+  /** Drops what the host remembers of it. */
+  forget(id: string): Promise<void>
+}
+
+/** Removes what the ledger does not name. What an undo module is still needed for stays for the next time. */
+export async function sweep(configDir: string, { owed, forget }: Remains): Promise<void> {
+  const layout = layoutOf(configDir)
+  const ledger = await readLedger(layout)
+  const kept = new Map<string, Set<string>>()
+  for (const [pkg, { id }] of Object.entries(ledger.packages))
+    kept.set(id, new Set(keptVersions(ledger, pkg)))
+  // Somebody may have written dependencies by hand; theirs are not ours to remove.
+  const isByHand = Object.keys(ledger.dependencies).some(pkg => !ledger.packages[pkg])
+  for (const id of isByHand ? [] : await namesIn(layout.versions)) {
+    if (owed(id) > 0) continue
+    for (const version of await namesIn(join(layout.versions, id)))
+      if (!kept.get(id)?.has(version)) await remove(join(layout.versions, id, version))
+    await rmdir(join(layout.versions, id)).catch(() => {})
+  }
+  const isInstalled = (id: string): boolean => kept.has(id)
+  const done = ledger.removing.filter(({ id }) => owed(id) === 0)
+  for (const { id, keepData } of done) {
+    if (isInstalled(id)) continue
+    await forget(id)
+    if (keepData) continue
+    await remove(layout.stateOf(id))
+    await remove(layout.configOf(id))
+  }
+  const seals = Object.fromEntries(
+    Object.entries(ledger.seals).flatMap(([pkg, versions]) => {
+      const left = Object.entries(versions).filter(([version]) => keptVersions(ledger, pkg).includes(version))
+      return left.length ? [[pkg, Object.fromEntries(left)]] : []
+    }),
+  )
+  const next = { ...ledger, seals, removing: ledger.removing.filter(each => !done.includes(each)) }
+  if (JSON.stringify(next) !== JSON.stringify(ledger)) await writeOrRemove(layout, next)
+  await removeEmpty(layout)
+}
+
+/** Folders that nothing lies in any more. */
+async function removeEmpty({ versions, plugins, stateOf }: Layout): Promise<void> {
+  for (const folder of [versions, plugins, dirname(stateOf('any'))]) await rmdir(folder).catch(() => {})
+}
