@@ -6,6 +6,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import semver from 'semver'
 import { type Extension, sdkVersion, type Undo } from 'svc-host/sdk'
 import { z } from 'zod'
+import { readIfThere } from './documents.ts'
 import { explainIssues, messageOf } from './errors.ts'
 
 const id = z.string().regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/, 'must be kebab-case')
@@ -104,6 +105,15 @@ const cannotRun = (manifest: Manifest): string | undefined => {
   return undefined
 }
 
+/** Stands for what cannot run. */
+const broken = (id: string, folder: string, builtin: boolean, problem: string): Found => ({
+  id,
+  folder,
+  builtin,
+  problem,
+  load: () => Promise.reject(new Error(problem)),
+})
+
 /** Reads one extension folder; whatever is wrong with it becomes its `problem`. */
 export async function readExtension(
   folder: string,
@@ -111,30 +121,24 @@ export async function readExtension(
   builtin: boolean,
   seal?: string,
 ): Promise<Found> {
-  const broken = (problem: string): Found => ({
-    id: name,
-    folder,
-    builtin,
-    problem,
-    load: () => Promise.reject(new Error(problem)),
-  })
+  const refuse = (problem: string): Found => broken(name, folder, builtin, problem)
   let text: string
   try {
     text = await readFile(join(folder, 'extension.json'), 'utf8')
   } catch (error) {
-    return broken(`${join(folder, 'extension.json')} cannot be read: ${messageOf(error)}`)
+    return refuse(`${join(folder, 'extension.json')} cannot be read: ${messageOf(error)}`)
   }
   let json: unknown
   try {
     json = JSON.parse(text)
   } catch (error) {
-    return broken(`extension.json is not JSON: ${messageOf(error)}`)
+    return refuse(`extension.json is not JSON: ${messageOf(error)}`)
   }
   const parsed = Manifest.safeParse(json)
-  if (!parsed.success) return broken(`extension.json: ${explainIssues(parsed.error)}`)
+  if (!parsed.success) return refuse(`extension.json: ${explainIssues(parsed.error)}`)
   const manifest = parsed.data
   if (manifest.id !== name)
-    return broken(`extension.json: id is "${manifest.id}", but its folder is "${name}"`)
+    return refuse(`extension.json: id is "${manifest.id}", but its folder is "${name}"`)
   const undo = sourceFile(folder, manifest.undo ?? 'undo.ts')
   const hasUndo = manifest.undo !== undefined || existsSync(undo)
   const problem = cannotRun(manifest)
@@ -159,20 +163,30 @@ const InstalledPackages = z.object({
   seals: z.record(z.string(), z.record(z.string(), z.string())).default({}),
 })
 
-interface Installed {
-  readonly folder: string
-  readonly name: string
-  readonly seal?: string | undefined
+/** The installed packages: the ledger's top-level dependencies, each at exactly its version. */
+async function findInstalled(plugins: string): Promise<Found[]> {
+  const ledger = join(plugins, 'package.json')
+  try {
+    const text = (await readIfThere(ledger)) ?? '{}'
+    const { dependencies, seals } = InstalledPackages.parse(JSON.parse(text))
+    const folders = Object.entries(dependencies).map(([pkg, wanted]) => {
+      const [name, version] = [idOfPackage(pkg), semver.minVersion(wanted)?.version ?? wanted]
+      return readExtension(join(plugins, '.versions', name, version), name, false, seals[pkg]?.[version])
+    })
+    return await Promise.all(folders)
+  } catch (error) {
+    // Without it nobody knows which packages there are: one that has failed stands for them all.
+    const problem = `cannot be found, because ${ledger} cannot be used: ${messageOf(error)}`
+    return [broken('installed-packages', plugins, false, problem)]
+  }
 }
 
-/** The folders of installed packages: the ledger's top-level dependencies, each at exactly its version. */
-async function installedFolders(plugins: string): Promise<Installed[]> {
-  const text = await readFile(join(plugins, 'package.json'), 'utf8').catch(() => '{}')
-  const { dependencies, seals } = InstalledPackages.parse(JSON.parse(text))
-  return Object.entries(dependencies).map(([pkg, wanted]) => {
-    const [name, version] = [idOfPackage(pkg), semver.minVersion(wanted)?.version ?? wanted]
-    return { name, folder: join(plugins, '.versions', name, version), seal: seals[pkg]?.[version] }
-  })
+/** The folders that hold a manifest. */
+async function findBuiltins(folder: string): Promise<Found[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  const names = entries.filter(entry => entry.isDirectory()).map(({ name }) => name)
+  const holding = names.filter(name => existsSync(join(folder, name, 'extension.json')))
+  return Promise.all(holding.map(name => readExtension(join(folder, name), name, true)))
 }
 
 export interface Search {
@@ -188,21 +202,8 @@ export async function discoverExtensions(
   configDir: string,
   { safe = false, builtin = builtinFolder, found: given }: Search = {},
 ): Promise<Found[]> {
-  const folders = given
-    ? []
-    : (await readdir(builtin, { withFileTypes: true }).catch(() => []))
-        .filter(entry => entry.isDirectory() && existsSync(join(builtin, entry.name, 'extension.json')))
-        .map(entry => ({ folder: join(builtin, entry.name), name: entry.name, builtin: true }))
-  const plugins = join(configDir, 'plugins')
-  // A ledger that cannot be read shows as an extension that has failed.
-  const installed = safe
-    ? []
-    : await installedFolders(plugins).catch((): Installed[] => [{ folder: plugins, name: 'plugins' }])
-  const found = await Promise.all([
-    ...folders.map(({ folder, name }) => readExtension(folder, name, true)),
-    ...(given ?? []),
-    ...installed.map(each => readExtension(each.folder, each.name, false, each.seal)),
-  ])
+  const builtins = given ?? (await findBuiltins(builtin))
+  const found = [...builtins, ...(safe ? [] : await findInstalled(join(configDir, 'plugins')))]
   const taken = new Set<string>()
   const first = found.filter(({ id }) => !taken.has(id) && taken.add(id))
   return given ? first : first.sort((a, b) => (a.id < b.id ? -1 : 1))

@@ -6,11 +6,11 @@ import { type Faults, messageOf } from './errors.ts'
 import { examine } from './examine.ts'
 import type { Front } from './http.ts'
 import type { Ledger } from './ledger.ts'
-import { inability, missing } from './reasons.ts'
+import { explainIdle, inability, missing } from './reasons.ts'
 import type { Roster } from './roster.ts'
 import type { Offer } from './services.ts'
 import { createTurns } from './turns.ts'
-import { describe, setUp, tearDown, type Unit } from './unit.ts'
+import { describe, hasNewConfig, setUp, tearDown, type Unit } from './unit.ts'
 
 /** Owner of what the kernel itself registers; always on. */
 export const kernelOwner = 'kernel'
@@ -140,15 +140,7 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
     }
   }
 
-  /** First the states, then the reasons, which name the states of others. */
-  const explain = (): void => {
-    const idle = all.filter(({ state }) => !['on', 'starting', 'stopping'].includes(state))
-    for (const unit of idle) {
-      const unable = unit.isEnabled ? inability(unit, ledger) : (['off', 'is switched off'] as const)
-      ;[unit.state, unit.why] = unable ?? (isStopping ? ['off', 'the host is stopping'] : ['waiting', null])
-    }
-    for (const unit of idle) if (unit.state === 'waiting') unit.why = waitsFor(unit) ?? 'is about to start'
-  }
+  const explain = (): void => explainIdle(all, { ledger, services, isStopping })
 
   const announce = (): void => {
     for (const { found, state, why, log } of all) {
@@ -174,7 +166,7 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
     for (;;) {
       explain()
       const on = all.filter(({ state }) => state === 'on')
-      await stopAll(on.filter(unit => !isWanted(unit) || waitsFor(unit) !== undefined))
+      await stopAll(on.filter(unit => unit.isOutdated || !isWanted(unit) || waitsFor(unit) !== undefined))
       explain()
       let isMoving = await startAll()
       isMoving = (await services.settle()) || isMoving
@@ -221,6 +213,7 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
       const unit = roster.get(id)
       if (!unit) throw new HttpError(404, `there is no extension "${id}"`)
       if (isStopping) throw new HttpError(409, 'the host is stopping; nothing can be switched now')
+      unit.isOutdated = enabled && unit.state === 'on' && (await hasNewConfig(unit))
       await ledger.setEnabled(id, enabled)
       unit.isEnabled = enabled
       unit.failure = undefined

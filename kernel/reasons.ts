@@ -51,3 +51,17 @@ export function missing(unit: Unit, all: readonly Unit[], services: Services): s
   }
   return undefined
 }
+
+/** Brings states and reasons of all that are neither on nor on the way in line; the reasons name the states of others. */
+export function explainIdle(
+  all: readonly Unit[],
+  { ledger, services, isStopping }: { ledger: Ledger; services: Services; isStopping: boolean },
+): void {
+  const idle = all.filter(({ state }) => !['on', 'starting', 'stopping'].includes(state))
+  for (const unit of idle) {
+    const unable = unit.isEnabled ? inability(unit, ledger) : (['off', 'is switched off'] as const)
+    ;[unit.state, unit.why] = unable ?? (isStopping ? ['off', 'the host is stopping'] : ['waiting', null])
+  }
+  for (const unit of idle)
+    if (unit.state === 'waiting') unit.why = missing(unit, all, services) ?? 'is about to start'
+}

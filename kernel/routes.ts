@@ -19,6 +19,8 @@ export const extensionRoutes = (extensions: Extensions): Route[] => [
     id: 'setExtension',
     tag: 'extensions',
     summary: 'Switch an extension on or off',
+    description:
+      'Switching on one that is on takes in its config file, where that has changed since it started.',
     lanes: { plugin: false, device: false },
     params: z.object({ id: z.string() }),
     body: z.object({ enabled: z.boolean() }),
@@ -27,7 +29,7 @@ export const extensionRoutes = (extensions: Extensions): Route[] => [
     errors: {
       400: 'the body is not {enabled}',
       404: 'no such extension',
-      409: 'nothing can be switched now',
+      409: 'nothing can be switched now, or the config file that has changed is wrong',
     },
     handler: ({ params, body }) => extensions.enable(params.id, body.enabled),
   }),

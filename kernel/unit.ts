@@ -1,5 +1,6 @@
 // One extension in this host: its state, and how a single setup and a single end go.
-import type { Extension, ExtensionRecord, Log, Token } from 'svc-host/sdk'
+import { isDeepStrictEqual } from 'node:util'
+import { type Extension, type ExtensionRecord, HttpError, type Log, type Token } from 'svc-host/sdk'
 import { createContext, type Reach, setupLimitMs } from './context.ts'
 import type { Found } from './discover.ts'
 import { messageOf, runAs, within } from './errors.ts'
@@ -24,6 +25,12 @@ export interface Unit {
   order: number
   /** The extensions that provide what it requires. */
   readonly providers: Set<string>
+  /** What it was set up with. */
+  config?: unknown
+  /** Reads the config as it stands now; there once the code is loaded. */
+  readConfig?: () => Promise<unknown>
+  /** Its config has changed since: it ends and starts anew in the next pass. */
+  isOutdated?: boolean
   effects?: Effects
   starting?: Promise<void>
   stopping?: Promise<void>
@@ -55,7 +62,9 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
     if (found.seal !== undefined) await checkSeal(found.folder, found.seal)
     const definition = await found.load()
     const deps = checkDeps(definition, unit)
-    const config = await readConfig(id, definition.config, unit.overrides, reach.configDir, log)
+    unit.readConfig = () => readConfig(id, definition.config, unit.overrides, reach.configDir, log)
+    const config = await unit.readConfig()
+    Object.assign(unit, { config, isOutdated: false })
     const services: Record<string, unknown> = {}
     unit.providers.clear()
     for (const [name, service] of Object.entries(deps)) {
@@ -85,6 +94,14 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
     unit.effects = undefined
     throw new Error(`setup failed: ${messageOf(error)}`, { cause: error })
   }
+}
+
+/** Whether the config of one that is on has changed; refuses a mistake in it, and then nothing changes. */
+export async function hasNewConfig({ found, config, readConfig }: Unit): Promise<boolean> {
+  const next = await readConfig!().catch(error => {
+    throw new HttpError(409, `${messageOf(error)}; ${found.id} goes on with the config it has`)
+  })
+  return !isDeepStrictEqual(next, config)
 }
 
 /** Its routes are off already: streams end, open answers drain, effects are undone, services go. */

@@ -82,7 +82,10 @@ export interface Examined {
 }
 export interface Extensions {
   list(): readonly ExtensionRecord[]
-  /** Switches one on or off, stores the choice and resolves when the change is done. */
+  /**
+   * Switches one on or off, stores the choice and resolves when the change is done. One that is on already starts anew
+   * when its config file has changed.
+   */
   enable(id: string, enabled: boolean): Promise<ExtensionRecord>
   /** Looks at the folders again: what is new starts, what has gone leaves, what has another version is replaced. */
   reload(): Promise<readonly ExtensionRecord[]>

@@ -122,7 +122,12 @@ test('a broken ledger costs the installed packages and nothing else', async () =
   await write(join(builtin, 'good'), good)
   await mkdir(join(configDir, 'plugins'))
   await writeFile(join(configDir, 'plugins', 'package.json'), '{')
-  expect((await run()).find(({ id }) => id === 'good')?.state).toBe('on')
+  const records = await run()
+  expect(records.map(({ id, state }) => [id, state])).toEqual([
+    ['good', 'on'],
+    ['installed-packages', 'failed'],
+  ])
+  expect(records[1]!.why).toMatch(/package\.json cannot be used: .*JSON/)
 })
 
 test('any JSON is either a manifest or a list of reasons', () => {

@@ -120,6 +120,25 @@ test('a bad value in the file fails that extension only, with the path; unknown 
   expect((await host.extensions.enable('shop', true)).why).toContain('shop.json')
 })
 
+test('a config file that changed is taken in when its extension is switched on anew; a mistake in it changes nothing', async () => {
+  host = await startHost({ extensions: [shop], configDir, config: { shop: { port: 2 } } })
+  const seen = host.service(Seen)
+  const path = join(configDir, 'extension-config', 'shop.json')
+  await host.extensions.enable('shop', true)
+  expect(host.service(Seen)).toBe(seen)
+
+  await writeFile(path, '{"port": "three"}')
+  await expect(host.extensions.enable('shop', true)).rejects.toMatchObject({
+    status: 409,
+    message: expect.stringMatching(/shop\.json\): port: .*; shop goes on with the config it has/),
+  })
+  expect(host.service(Seen)).toBe(seen)
+
+  await writeFile(path, '{"port": 3}')
+  expect((await host.extensions.enable('shop', true)).state).toBe('on')
+  expect(host.service(Seen)).toMatchObject({ port: 3 })
+})
+
 test('host.env: any text either parses or is refused by line', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 200 }), text => {
