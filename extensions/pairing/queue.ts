@@ -66,6 +66,8 @@ export const createQueue = (parts: QueueParts): Queue => {
     const swept = sweep(state, nowMs())
     state = swept.state
     for (const id of swept.unanswered) answer(id, 'no-answer')
+    // The host's clock was set back: an access that was over is not.
+    for (const { id, fingerprint } of state) if (roster.find(fingerprint)) leaveList(id, 'approved')
   }
 
   roster.follow((client, what) => {
