@@ -1,6 +1,6 @@
 // The boot, step by step; each step keeps its way back, and the stop walks them down from wherever it stands.
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, stat } from 'node:fs/promises'
+import { access, chmod, constants, mkdir, readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import about from 'svc-host/package.json' with { type: 'json' }
 import {
@@ -180,7 +180,14 @@ async function makeFolder(path: string): Promise<void> {
 async function prepareFolder(configDir: string): Promise<void> {
   try {
     await makeFolder(configDir)
-    if (((await stat(configDir)).mode & 0o077) !== 0) await chmod(configDir, 0o700)
+    const names = await readdir(configDir)
+    await access(configDir, constants.W_OK)
+    if (((await stat(configDir)).mode & 0o077) !== 0) {
+      // Others may need what it holds, as they do /etc or /tmp: such a folder is not closed to them.
+      const isOurs = names.length === 0 || names.includes('lock') || names.includes('host.env')
+      if (!isOurs) throw new Error('others may look into it, and it holds what is not of this host')
+      await chmod(configDir, 0o700)
+    }
   } catch (error) {
     throw new Error(
       `the config folder ${configDir} cannot be used: ${messageOf(error)}; set SVC_CONFIG_DIR to another`,

@@ -26,8 +26,21 @@ export function inability(unit: Unit, ledger: Ledger): [Unit['state'], string] |
   return unit.failure === undefined ? undefined : ['failed', unit.failure]
 }
 
+/** Who goes first of those that provide one service: the first in order, so that chance never chooses. */
+function rival(unit: Unit, all: readonly Unit[]): Unit | undefined {
+  const services = Object.keys(unit.found.manifest?.provides ?? {})
+  const isBusy = all.some(({ state }) => state === 'starting')
+  return all.find((other, i) => {
+    const mayCome = isBusy && other.state === 'waiting' && i < all.indexOf(unit)
+    if (other === unit || (other.state !== 'starting' && !mayCome)) return false
+    return services.some(id => other.found.manifest?.provides[id] !== undefined)
+  })
+}
+
 /** What a unit waits for; undefined: nothing. */
 export function missing(unit: Unit, all: readonly Unit[], services: Services): string | undefined {
+  const first = unit.state === 'on' ? undefined : rival(unit, all)
+  if (first) return `provides what ${first.found.id} provides too, which goes first`
   for (const [id, range] of Object.entries(unit.found.manifest?.requires ?? {})) {
     const need = `needs service ${id} ${range}`
     const offer = services.find(id)

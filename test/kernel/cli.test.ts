@@ -1,6 +1,6 @@
 // The command line as a user meets it: a process of its own, its output and its exit code.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import about from 'svc-host/package.json' with { type: 'json' }
 import { expect, test } from 'vitest'
@@ -132,10 +132,15 @@ test('serve answers, keeps the token to itself, refuses a second one, and stops 
   expect(await host.exited).toBe(0)
 }, 40_000)
 
-test('a config folder where none can be made is an error with a remedy, not a wait without end', async () => {
-  const { code, err } = await svcHost('/nowhere', 'serve', '--config-dir', '/proc/svc-host/config')
-  expect(code).toBe(1)
-  expect(err).toMatch(
-    /^svc-host: the config folder \/proc\/svc-host\/config cannot be used: .*SVC_CONFIG_DIR/,
-  )
+test('a config folder that cannot be one is an error with a remedy: nothing waits, nothing is changed', async () => {
+  const folder = temporaryFolder()
+  const [file, shared] = [join(folder, 'file'), join(folder, 'shared')]
+  writeFileSync(file, '')
+  mkdirSync(shared)
+  writeFileSync(join(shared, 'something'), '')
+  for (const dir of ['/proc/svc-host/config', file, shared]) {
+    const { code, err } = await svcHost(folder, 'serve', '--config-dir', dir)
+    expect([code, err]).toEqual([1, expect.stringContaining(`the config folder ${dir} cannot be used: `)])
+  }
+  expect([statSync(file).mode & 0o777, statSync(shared).mode & 0o777]).toEqual([0o644, 0o755])
 })

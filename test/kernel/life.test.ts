@@ -114,15 +114,44 @@ test('a second provider fails and names the first; a version other than the mani
     extension: defineExtension({ setup: ctx => ctx.provide(Diary, { write: () => {} }) }),
   }
   const h = await start(clock(), clock('1.2.0', 'z-clock'), liar)
-  // Which of two comes first is nobody's promise when both start at once.
-  for (const id of ['clock', 'z-clock']) await h.extensions.enable(id, false)
-  for (const id of ['clock', 'z-clock']) await h.extensions.enable(id, true)
   expect(of(h, 'z-clock')).toMatchObject({
     state: 'failed',
     why: 'setup failed: service clock.time is already provided by clock',
   })
   expect(of(h, 'liar').why).toContain('provides service diary.pages 1.0.0, but extension.json says 2.0.0')
   expect(of(h, 'clock').state).toBe('on')
+})
+
+test('of two that provide one service the first by id wins, however slow it and what it needs are', async () => {
+  const slow: InlineExtension = {
+    manifest: { id: 'slow', provides: { 'test.slow': '1.0.0' } },
+    extension: defineExtension({
+      async setup(ctx) {
+        await new Promise(done => setTimeout(done, 100))
+        ctx.provide(token<object>('test.slow', '1.0.0'), {})
+      },
+    }),
+  }
+  const first: InlineExtension = {
+    manifest: { id: 'first', requires: { 'test.slow': '*' }, provides: { 'clock.time': '1.2.0' } },
+    extension: defineExtension({
+      deps: { slow: token<object>('test.slow', '1.0.0') },
+      async setup(ctx) {
+        await new Promise(done => setTimeout(done, 100))
+        ctx.provide(Clock, { now: () => 1 })
+      },
+    }),
+  }
+  const h = await start(slow, first, clock())
+  expect([of(h, 'first').state, of(h, 'clock').why]).toEqual([
+    'on',
+    'setup failed: service clock.time is already provided by first',
+  ])
+  // It holds nobody up that will not come.
+  await h.extensions.enable('first', false)
+  await h.extensions.enable('slow', false)
+  await h.extensions.enable('first', true)
+  expect([of(h, 'first').state, (await h.extensions.enable('clock', true)).state]).toEqual(['waiting', 'on'])
 })
 
 test('deps and manifest must name the same services', async () => {
