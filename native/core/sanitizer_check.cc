@@ -24,9 +24,11 @@ const bool checked = [] {
     kept = new char[8];
     kept = nullptr;
   } else if (std::strcmp(fault, "thread") == 0) {
-    std::thread other([] { shared = shared + 1; });
-    shared = shared + 1;
-    other.join();
+    // Two others: what this one does while it loads an addon for Node is left out.
+    std::thread one([] { shared = shared + 1; });
+    std::thread two([] { shared = shared + 1; });
+    one.join();
+    two.join();
   }
   return true;
 }();

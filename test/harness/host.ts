@@ -20,6 +20,10 @@ function cleanEnvironment(extra: Record<string, string>): Record<string, string>
   return { ...(Object.fromEntries(kept) as Record<string, string>), ...extra }
 }
 
+/** What a sanitized engine needs in the process that loads it, and in no other. */
+const preload = (): Record<string, string> =>
+  process.env['SVC_ENGINE_PRELOAD'] ? { LD_PRELOAD: process.env['SVC_ENGINE_PRELOAD'] } : {}
+
 /** A port that was free for TCP and UDP a moment ago. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 20; attempt++) {
@@ -107,6 +111,8 @@ export interface ServeOptions {
   readonly configDir?: string
   readonly mgmtPort?: number
   readonly nativePort?: number
+  /** How long it may take until it answers; default 30 s. */
+  readonly withinMs?: number
 }
 
 /** Starts `svc-host serve` and waits until it answers. */
@@ -128,7 +134,7 @@ export async function serve(options: ServeOptions = {}): Promise<HostProcess> {
     ],
     {
       cwd: root,
-      env: cleanEnvironment({ SVC_CONFIG_DIR: configDir, ...options.env }),
+      env: cleanEnvironment({ ...preload(), SVC_CONFIG_DIR: configDir, ...options.env }),
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   )
@@ -206,7 +212,7 @@ export async function serve(options: ServeOptions = {}): Promise<HostProcess> {
           () => false,
         )
       },
-      30_000,
+      options.withinMs ?? 30_000,
     )
   } catch (error) {
     await host.stop('SIGKILL')

@@ -47,6 +47,7 @@ export const hostileSweep: Sweep = {
         residentAtFirstKb ||= resident()
         if (resident() > residentAtFirstKb * 1.5 + 65536)
           throw new Error(`memory grew from ${residentAtFirstKb} to ${resident()} kB`)
+        return `200 datagrams and 8 connections of garbage, ${resident()} kB`
       },
       async end() {
         watching.kill()

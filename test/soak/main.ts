@@ -1,4 +1,4 @@
-// `npm run soak`: the long sweeps, seeded and resumable, with a summary line for each.
+// `npm run soak`: the long sweeps, seeded and resumable, with a line for each round and a summary for each sweep.
 //
 // npm run soak -- [--sweep NAME] [--rounds N] [--seed N] [--state FILE]
 // --state keeps how far each sweep has come; run again with the same file and seed to go on from there.
@@ -9,11 +9,18 @@ import { killSweep } from './kill.ts'
 import { seeded } from './random.ts'
 import { sanitizerSweep } from './sanitizers.ts'
 
-/** One sweep: `round` throws when what it proves does not hold. */
+/** One sweep: `round` throws when what it proves does not hold, and says what it did. */
 export interface Sweep {
   readonly name: string
   readonly rounds: number
-  begin(): Promise<{ round(random: () => number): Promise<void>; end(): Promise<void> }>
+  begin(): Promise<{ round(random: () => number, round: number): Promise<string>; end(): Promise<void> }>
+}
+
+/** What a state file keeps of a sweep with one seed. */
+interface Progress {
+  rounds: number
+  failed: number
+  seconds: number
 }
 
 const sweeps: readonly Sweep[] = [killSweep, hostileSweep, sanitizerSweep]
@@ -27,40 +34,64 @@ const { values } = parseArgs({
   },
 })
 const chosen = values.sweep ? sweeps.filter(({ name }) => name === values.sweep) : sweeps
-if (chosen.length === 0) {
-  process.stderr.write(
-    `soak: no sweep ${values.sweep}; there are ${sweeps.map(({ name }) => name).join(', ')}\n`,
-  )
+const isCount = (text: string) => /^\d{1,9}$/.test(text)
+const wrong =
+  chosen.length === 0
+    ? `no sweep ${values.sweep}; there are ${sweeps.map(({ name }) => name).join(', ')}`
+    : [values.rounds ?? '1', values.seed].every(isCount)
+      ? undefined
+      : '--rounds and --seed are whole numbers'
+if (wrong) {
+  process.stderr.write(`soak: ${wrong}\n`)
   process.exit(2)
 }
 
 const seed = Number(values.seed)
-const done: Record<string, number> =
+const all: Record<string, Progress> =
   values.state && existsSync(values.state) ? JSON.parse(readFileSync(values.state, 'utf8')) : {}
+const say = (text: string): void => void process.stdout.write(`soak ${text}\n`)
 let failures = 0
+let interrupted = false
+// A second one ends it at once.
+process.once('SIGINT', () => {
+  interrupted = true
+  process.stderr.write('soak: stops after this round\n')
+})
 
 for (const sweep of chosen) {
+  if (interrupted) break
   const rounds = Number(values.rounds ?? sweep.rounds)
   const key = `${sweep.name}@${seed}`
-  const began = Date.now()
-  let failed = 0
-  const running = await sweep.begin()
-  try {
-    for (let round = done[key] ?? 0; round < rounds; round++) {
-      try {
-        await running.round(seeded(seed * 1_000_003 + round))
-      } catch (error) {
-        failed++
-        process.stderr.write(`soak: ${sweep.name}, seed ${seed}, round ${round}: ${(error as Error).stack}\n`)
+  const progress = all[key] ?? { rounds: 0, failed: 0, seconds: 0 }
+  all[key] = progress
+  if (progress.rounds < rounds) {
+    const running = await sweep.begin()
+    try {
+      while (progress.rounds < rounds && !interrupted) {
+        const round = progress.rounds
+        const began = performance.now()
+        let done: string
+        try {
+          done = await running.round(seeded(seed * 1_000_003 + round), round)
+        } catch (error) {
+          progress.failed++
+          done = 'FAILED'
+          process.stderr.write(
+            `soak: ${sweep.name}, seed ${seed}, round ${round}: ${(error as Error).stack}\n`,
+          )
+        }
+        const seconds = (performance.now() - began) / 1000
+        progress.rounds++
+        progress.seconds += seconds
+        if (values.state) writeFileSync(values.state, JSON.stringify(all))
+        say(`${sweep.name} ${progress.rounds}/${rounds}: ${done}, ${seconds.toFixed(1)} s`)
       }
-      done[key] = round + 1
-      if (values.state) writeFileSync(values.state, JSON.stringify(done))
+    } finally {
+      await running.end()
     }
-  } finally {
-    await running.end()
   }
-  failures += failed
-  const seconds = Math.round((Date.now() - began) / 1000)
-  process.stdout.write(`soak ${sweep.name}: ${rounds} rounds, ${failed} failed, seed ${seed}, ${seconds} s\n`)
+  failures += progress.failed
+  const spent = Math.round(progress.seconds)
+  say(`${sweep.name}: ${progress.rounds} rounds, ${progress.failed} failed, seed ${seed}, ${spent} s`)
 }
-process.exit(failures ? 1 : 0)
+process.exit(failures || interrupted ? 1 : 0)
