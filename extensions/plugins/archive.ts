@@ -136,6 +136,6 @@ export async function unpack(archive: string, folder: string): Promise<string[]>
   const broken = settled.find(each => each.status === 'rejected')
   if (failure !== undefined) throw failure
   if (broken) throw broken.reason
-  if (files === 0) throw new ArchiveRefused('the package is empty')
+  if (written.size === 1) throw new ArchiveRefused('the package is empty')
   return [...written]
 }

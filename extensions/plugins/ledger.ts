@@ -83,10 +83,12 @@ export const syncAll = async (paths: readonly string[]): Promise<void> => {
 /** On disk when it resolves: a crash leaves either the former ledger or this one. */
 export async function writeLedger({ ledger: path }: Layout, ledger: Ledger): Promise<void> {
   const next = `${path}.new`
+  // Parsed, so that one state always reads the same.
+  const text = `${JSON.stringify(Ledger.parse(ledger), null, 2)}\n`
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const file = await open(next, 'w', 0o600)
   try {
-    await file.writeFile(`${JSON.stringify(ledger, null, 2)}\n`)
+    await file.writeFile(text)
     await file.sync()
   } finally {
     await file.close()

@@ -1,9 +1,8 @@
-// Makes plugin packages for tests: folders as an author has them, packed by npm, and archives as only an enemy makes them.
-import { mkdirSync, writeFileSync } from 'node:fs'
+// Makes plugin packages for tests: folders as an author has them, packed as npm packs, and archives as only an enemy makes them.
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { Header } from 'tar'
-import { run } from './host.ts'
+import { create, Header } from 'tar'
 
 export interface PackageOptions {
   /** Default `svc-plugin-<id>`. */
@@ -59,19 +58,10 @@ export function writePackage(parent: string, id: string, options: PackageOptions
   return folder
 }
 
-/** Packs a folder as npm does; returns the path of the package. */
-export async function packFolder(folder: string, into: string): Promise<string> {
-  const packed = await run(
-    'npm',
-    ['pack', '--json', '--ignore-scripts', '--pack-destination', into, folder],
-    {
-      cwd: into,
-      env: { npm_config_cache: join(into, '.npm') },
-    },
-  )
-  if (packed.code !== 0) throw new Error(`npm pack: ${packed.err}`)
-  const [{ filename }] = JSON.parse(packed.out)
-  return join(into, filename)
+/** Packs a folder, as npm would, into a file; returns its path. */
+export async function packFolder(folder: string, file: string): Promise<string> {
+  await create({ gzip: true, portable: true, cwd: folder, prefix: 'package', file }, readdirSync(folder))
+  return file
 }
 
 export interface RawEntry {
