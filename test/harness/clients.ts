@@ -21,7 +21,7 @@ export async function makeDevices(
 ): Promise<Identity[]> {
   const identities = await Promise.all(names.map(name => loadIdentity(join(folder, name))))
   const clients = identities.map(({ fingerprint }, i) => ({ name: names[i], fingerprint }))
-  mkdirSync(configDir, { recursive: true })
+  mkdirSync(configDir, { recursive: true, mode: 0o700 })
   writeFileSync(join(configDir, 'native-paired.json'), JSON.stringify({ version: 1, clients }))
   return identities
 }
