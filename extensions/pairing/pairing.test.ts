@@ -1,12 +1,12 @@
 // Pairing through the real kernel: routes, window, exchange, roster on disk, events.
 
 import { createHash, createHmac } from 'node:crypto'
-import { readFileSync, statSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { defineExtension } from 'svc-host/sdk'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type PairingExchange, PairingWindow } from './api.ts'
+import { type PairingExchange, PairingQueue, PairingWindow } from './api.ts'
 import { generator, lvCat, readShare, sessionKey } from './cpace.ts'
 
 const host32 = 'b'.repeat(64)
@@ -14,15 +14,17 @@ const sid = Buffer.alloc(32, 3)
 const none = new Uint8Array(0)
 let host: TestHost
 let window: PairingWindow
+let queue: PairingQueue
 let stopServing = (): void => {}
 
 beforeAll(async () => {
   const plane = {
-    manifest: { id: 'plane', requires: { 'pairing.window': '^1.0.0' } },
+    manifest: { id: 'plane', requires: { 'pairing.queue': '^1.0.0', 'pairing.window': '^1.0.0' } },
     extension: defineExtension({
-      deps: { pairing: PairingWindow },
-      setup: (_ctx, { pairing }) => {
+      deps: { pairing: PairingWindow, knocks: PairingQueue },
+      setup: (_ctx, { pairing, knocks }) => {
         window = pairing
+        queue = knocks
       },
     }),
   }
@@ -68,6 +70,8 @@ test('without a plane nothing can be armed or unpaired', async () => {
     ['DELETE', '/native/pair'],
     ['DELETE', '/native/clients'],
     ['DELETE', `/native/clients/${device(1)}`],
+    ['POST', '/native/pending/0/approve'],
+    ['POST', '/native/pending/0/deny'],
   ] as const) {
     expect((await host.inject(method, path)).status, path).toBe(503)
   }
@@ -189,5 +193,162 @@ test('access and name are edited, and the device unpaired', async () => {
   expect((await host.inject('DELETE', path)).status).toBe(204)
   expect((await host.inject('DELETE', path)).status).toBe(404)
   expect((await host.inject('DELETE', '/native/clients')).json).toEqual({ unpaired: 0 })
+})
+
+const knock = (n: number, name = 'Sofa', address = '192.168.0.7') => {
+  const parked = queue.knock({ fingerprint: device(n), name, address })
+  if ('refused' in parked) throw new Error(parked.refused)
+  return parked
+}
+const pending = async (): Promise<any[]> => (await host.inject('GET', '/native/pending')).json
+const approve = async (id: unknown, body: object = {}) =>
+  host.inject('POST', `/native/pending/${id}/approve`, { body })
+const told = (since: number) =>
+  host
+    .events()
+    .filter(({ seq, kind }) => seq > since && /^(pairing|access)/.test(kind))
+    .map(({ kind, device: about, grants }: any) => [kind, about.name, grants].filter(v => v !== undefined))
+const newest = (): number => host.events().at(-1)?.seq ?? 0
+
+test('a device that knocks is listed under a name fit to be read, and let in with what was chosen', async () => {
+  const since = newest()
+  const first = knock(4, 'Tele\u202evision\u200b\u0007')
+  const second = knock(4, 'Television 2')
+  expect(await first.answer).toBe('replaced')
+  const [row, ...more] = await pending()
+  expect(more).toEqual([])
+  expect(row).toEqual({
+    id: expect.any(Number),
+    name: 'Television 2',
+    fingerprint: device(4),
+    age_secs: 0,
+    source: 'lan',
+    grants: null,
+    expires_unix: null,
+    granted_unix: null,
+    access_level: null,
+  })
+  expect((await host.inject('GET', '/local/summary')).json.pending_approvals).toBe(1)
+  for (const [body, status] of [
+    [{ grants: 0x80 }, 400],
+    [{ name: 7 }, 422],
+    [{ expires_in_secs: -1 }, 422],
+  ] as const) {
+    expect((await approve(row.id, body)).status, JSON.stringify(body)).toBe(status)
+  }
+  expect((await approve(999)).json).toEqual({ error: 'pending device not found' })
+  for (const id of ['x', '-1', '1e3', '0x0']) expect((await approve(id)).status, id).toBe(400)
+  expect(await pending()).toHaveLength(1)
+
+  const approved = await approve(row.id, { name: ' Den\u2066 TV ', grants: 1, expires_in_secs: 60 })
+  expect(approved.json).toMatchObject({
+    name: 'Den TV',
+    fingerprint: device(4),
+    grants: 1,
+    access_level: 'controller',
+    expires_unix: approved.json.granted_unix + 60,
+  })
+  expect(await second.answer).toBe('approved')
+  expect([await pending(), (await approve(row.id)).status]).toEqual([[], 404])
+  expect(told(since)).toEqual([
+    ['pairing.pending', 'Television'],
+    ['pairing.completed', 'Den TV'],
+    ['access.granted', 'Den TV', 1],
+  ])
+  expect((await host.inject('GET', '/local/summary')).json.pending_approvals).toBe(0)
+})
+
+test('one whose access is over knocks as what it was, and keeps what nobody changes', async () => {
+  const path = `/native/clients/${device(4)}`
+  await host.inject('PATCH', path, { body: { expires_in_secs: 0 } })
+  const over = knock(4, 'Television')
+  const [row] = await pending()
+  expect(row).toMatchObject({ name: 'Television', grants: 1, access_level: 'controller' })
+  expect((await approve(row.id, { name: ' ' })).json).toMatchObject({
+    name: 'Den TV',
+    grants: 1,
+    expires_unix: row.expires_unix,
+  })
+  expect(await over.answer).toBe('approved')
+  const again = knock(4)
+  await host.inject('PATCH', path, { body: { clear_expiry: true } })
+  expect(await again.answer).toBe('approved')
+  expect(await pending()).toEqual([])
+})
+
+test('one from outside this network is listed, but only a PIN that is bound to it lets it in', async () => {
+  await sleep(2000)
+  const outside = { fingerprint: device(5), name: 'Phone', address: '203.0.113.9' }
+  expect(queue.knock(outside)).toEqual({ refused: 'outside-lan' })
+  const [row] = await pending()
+  expect(row).toMatchObject({ name: 'Phone', source: 'wan' })
+  expect(await approve(row.id)).toMatchObject({
+    status: 409,
+    json: { error: 'approve is not possible for this device, arm a PIN for its fingerprint' },
+  })
+  const { pin } = (await host.inject('POST', '/native/pair/arm', { body: { fingerprint: row.fingerprint } }))
+    .json
+  const { begun: answer, tags } = exchange(device(5), pin, outside.address)
+  const { share, confirm } = begun(answer)
+  expect(await confirm(tags(share).mine)).toHaveProperty('tag')
+  expect(await pending()).toEqual([])
+})
+
+test('one that is sent away may knock again, as another entry', async () => {
+  const since = newest()
+  const first = knock(6)
+  const [{ id }] = (await pending()) as [any]
+  expect((await host.inject('POST', `/native/pending/${id}/deny`)).status).toBe(204)
+  expect((await host.inject('POST', `/native/pending/${id}/deny`)).status).toBe(404)
+  expect(await first.answer).toBe('denied')
+  const second = knock(6)
+  expect((await pending())[0].id).toBeGreaterThan(id)
+  expect(told(since)).toEqual([
+    ['pairing.pending', 'Sofa'],
+    ['pairing.denied', 'Sofa'],
+    ['pairing.pending', 'Sofa'],
+  ])
+  second.leave()
+  expect(await pending()).toHaveLength(1)
+})
+
+test('what cannot be stored lets nobody in: the device goes on waiting', async () => {
+  const parked = knock(6)
+  const [{ id }] = (await pending()) as [any]
+  const file = join(host.configDir, 'native-paired.json')
+  const before = readFileSync(file)
+  rmSync(file)
+  mkdirSync(join(file, 'in the way'), { recursive: true })
+  const since = newest()
+  expect(await approve(id)).toMatchObject({
+    status: 500,
+    json: { error: expect.stringContaining('nothing') },
+  })
+  expect(await pending()).toMatchObject([{ id, fingerprint: device(6) }])
+  rmSync(file, { recursive: true })
+  expect(told(since)).toEqual([])
+  expect((await approve(id)).status).toBe(200)
+  expect(await parked.answer).toBe('approved')
+  expect(JSON.parse(readFileSync(file, 'utf8')).clients.length).toBe(
+    JSON.parse(`${before}`).clients.length + 1,
+  )
+})
+
+test('the list goes with the plane, and an id never comes back', async () => {
+  const parked = knock(7)
+  const [{ id }] = (await pending()) as [any]
+  stopServing()
+  expect(await parked.answer).toBe('stopping')
+  expect(await pending()).toEqual([])
+  expect(queue.knock({ fingerprint: device(7), name: '', address: undefined })).toEqual({
+    refused: 'stopping',
+  })
+  await host.extensions.enable('pairing', false)
+  await host.extensions.enable('pairing', true)
+  stopServing = window.serve()
+  knock(8, '\u200b')
+  const [row] = await pending()
+  expect(row).toMatchObject({ name: `device ${device(8).slice(0, 8)}` })
+  expect(row.id).toBeGreaterThan(id)
   stopServing()
 })

@@ -49,6 +49,16 @@ const ctl = async (...args: string[]): Promise<any> => {
   expect(code, out + err).toBe(0)
   return JSON.parse(out).data
 }
+/** The same without a process for each call. */
+const approve = async (fingerprint: string, choice: object = {}): Promise<any> => {
+  const { id } = await knocks(fingerprint)
+  const { status, body } = await host.api('POST', `/native/pending/${id}/approve`, choice)
+  expect(status, JSON.stringify(body)).toBe(200)
+  return body
+}
+const change = async (fingerprint: string, access: object): Promise<void> => {
+  expect((await host.api('PATCH', `/native/clients/${fingerprint}`, access)).status).toBe(200)
+}
 const streams = () =>
   until('the stream', async () => (await host.api('GET', '/status')).body.video_streaming as boolean)
 /** What was told about pairing and access since `mark`, and that sessions began and ended. */
@@ -100,11 +110,11 @@ test('a device that is sent away is told so; one that does not wait is not liste
 
 test('a viewer that is interrupted while it waits leaves; approved meanwhile, it comes in at once', async () => {
   const viewer = await start('patient')
-  const { id } = await knocks(viewer.fingerprint)
+  await knocks(viewer.fingerprint)
   await until('what the viewer says', () => viewer.text().includes('Waiting'))
   viewer.child.kill('SIGINT')
   expect(await viewer.code).toBe(130)
-  await ctl('approve', String(id), '--preset', 'view')
+  await approve(viewer.fingerprint, { grants: 0 })
   expect(await pending()).toEqual([])
   const again = await start('patient', '--seconds', '0.5')
   // It has never seen the host let it in, so that it still has no pin, and knocks at an open door.
@@ -114,7 +124,7 @@ test('a viewer that is interrupted while it waits leaves; approved meanwhile, it
 
 test('unpairing ends the stream at once', async () => {
   const viewer = await start('guest')
-  await ctl('approve', String((await knocks(viewer.fingerprint)).id))
+  await approve(viewer.fingerprint)
   await streams()
   const mark = happened.events.length
   await ctl('unpair', viewer.fingerprint.slice(0, 12))
@@ -127,7 +137,7 @@ test('unpairing ends the stream at once', async () => {
 
 test('an access that ends while it streams ends the stream; the device knocks anew', async () => {
   const viewer = await start('evening')
-  const approved = await ctl('approve', String((await knocks(viewer.fingerprint)).id), '--expires-in', '4')
+  const approved = await approve(viewer.fingerprint, { expires_in_secs: 4 })
   await streams()
   const mark = happened.events.length
   expect(await viewer.code).toBe(8)
@@ -140,9 +150,8 @@ test('an access that ends while it streams ends the stream; the device knocks an
   expect((await host.api('GET', '/native/clients')).body).toMatchObject([{ access_level: 'full' }])
 
   const again = await start('evening', '--seconds', '0.5')
-  const row = await knocks(again.fingerprint)
-  expect(row).toMatchObject({ access_level: 'full', expires_unix: approved.expires_unix })
-  await ctl('approve', String(row.id), '--preset', 'full')
+  expect(await knocks(again.fingerprint)).toMatchObject({ expires_unix: approved.expires_unix })
+  await approve(again.fingerprint, { grants: 127 })
   expect(await again.code, again.text()).toBe(0)
 })
 
@@ -156,7 +165,7 @@ test('what is typed arrives only while the device may type', async () => {
   })
   writeFileSync(script, lines.join('\n'))
   const viewer = await start('typist', '--input', script)
-  await ctl('approve', String((await knocks(viewer.fingerprint)).id))
+  await approve(viewer.fingerprint)
   const { pid } = await streamedDisplay(host)
   const home = readFileSync(`/proc/${pid}/environ`, 'utf8')
     .split('\0')
@@ -168,14 +177,14 @@ test('what is typed arrives only while the device may type', async () => {
   const typing = (count: number) => until(`${count} lines`, () => typed().length >= count)
 
   await typing(3)
-  await ctl('access', viewer.fingerprint, 'controller')
+  await change(viewer.fingerprint, { grants: 0x01 })
   await sleep(600)
   const before = typed()
   await sleep(1500)
   expect(typed()).toEqual(before)
   expect((await host.api('GET', '/status')).body.sessions).toMatchObject([{ access_level: 'controller' }])
 
-  await ctl('access', viewer.fingerprint, 'full')
+  await change(viewer.fingerprint, { grants: 0x7f })
   await typing(before.length + 3)
   const after = typed().slice(before.length)
   // In order, and nothing that was typed without the grant came later.
