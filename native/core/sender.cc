@@ -11,7 +11,9 @@ namespace svc {
 
 namespace {
 // Beyond a burst, while nothing is known of the path: two and a half times the bitrate. The largest frame, which
-// the encoder's buffer bounds at two mean ones, is then spread over four fifths of its interval.
+// the encoder's buffer bounds at two mean ones, is then spread over four fifths of its interval. Measured with
+// keyframes of 60 to 100 packets at 16 Mbit/s through a queue of 64 KiB in front of 20 and 30 Mbit/s: at eight times
+// the bitrate after 32 packets 443 and 39 packets were lost in six seconds, now 0 and 1.
 constexpr double kPaceOverBitrate = 2.5;
 constexpr double kLeastPaceKbps = 10'000;
 // Where the path was measured: as fast as it goes, as nothing arrives sooner by standing in a queue. A tenth more,

@@ -1,4 +1,5 @@
-// A network namespace joined to the host's by a pair of virtual interfaces, with packet loss by nftables; needs root.
+// A network namespace joined to the host's by a pair of virtual interfaces, with packet loss by nftables and a
+// bottleneck by tc; needs root.
 import { run } from './host.ts'
 
 export interface Network {
@@ -10,6 +11,10 @@ export interface Network {
   dropUdp(percent: number): Promise<void>
   /** How many packets were dropped. */
   dropped(): Promise<number>
+  /** Lets no more than this into the namespace; what waits for its turn beyond `queueBytes` is lost. */
+  narrow(kbps: number, queueBytes: number): Promise<void>
+  /** How many packets were lost because the queue was full. */
+  overflowed(): Promise<number>
   close(): Promise<void>
 }
 
@@ -55,6 +60,15 @@ export async function openNetwork(): Promise<Network> {
       await nft(`add rule inet loss in meta l4proto udp numgen random mod 100 < ${percent} counter drop`)
     },
     dropped: async () => Number((await nft('list ruleset')).match(/counter packets (\d+)/)?.[1] ?? 0),
+    narrow: async (kbps, queueBytes) => {
+      // The bucket holds two packets: none passes faster than the rate.
+      const bucket = ['rate', `${kbps}kbit`, 'burst', '3100', 'limit', String(queueBytes)]
+      await must('tc', 'qdisc', 'replace', 'dev', outside, 'root', 'tbf', ...bucket)
+    },
+    overflowed: async () => {
+      const told = await must('tc', '-s', 'qdisc', 'show', 'dev', outside)
+      return Number(told.match(/dropped (\d+)/)![1])
+    },
     close,
   }
 }

@@ -20,6 +20,8 @@ export interface Path {
   readonly duplicate?: number
   /** Longer datagrams vanish. */
   readonly maxBytes?: number
+  /** Loses all video, and nothing else. */
+  readonly losesVideo?: boolean
 }
 
 export interface Relay {
@@ -89,9 +91,10 @@ export async function openRelay(hostPort: number, path: Path, seed = 1): Promise
       reorderMs = 0,
       duplicate = 0,
       maxBytes,
+      losesVideo = false,
     } = paths[direction]
     if (maxBytes !== undefined && datagram.length > maxBytes) counts.tooLong++
-    else if (isLost(direction)) counts.lost++
+    else if (isLost(direction) || (losesVideo && (datagram[0]! & 15) === 1)) counts.lost++
     else {
       for (let copies = random() < duplicate ? 2 : 1; copies > 0; copies--) {
         const held = delayMs + (random() * 2 - 1) * jitterMs + (random() < reorder ? reorderMs : 0)
