@@ -114,14 +114,14 @@ const broken = (id: string, folder: string, builtin: boolean, problem: string): 
   load: () => Promise.reject(new Error(problem)),
 })
 
-/** Reads one extension folder; whatever is wrong with it becomes its `problem`. */
+/** Reads one extension folder; whatever is wrong with it becomes its `problem`. Its id must be `name`, if that is given. */
 export async function readExtension(
   folder: string,
-  name: string,
+  name: string | undefined,
   builtin: boolean,
   seal?: string,
 ): Promise<Found> {
-  const refuse = (problem: string): Found => broken(name, folder, builtin, problem)
+  const refuse = (problem: string): Found => broken(name ?? basename(folder), folder, builtin, problem)
   let text: string
   try {
     text = await readFile(join(folder, 'extension.json'), 'utf8')
@@ -137,7 +137,7 @@ export async function readExtension(
   const parsed = Manifest.safeParse(json)
   if (!parsed.success) return refuse(`extension.json: ${explainIssues(parsed.error)}`)
   const manifest = parsed.data
-  if (manifest.id !== name)
+  if (name !== undefined && manifest.id !== name)
     return refuse(`extension.json: id is "${manifest.id}", but its folder is "${name}"`)
   const undo = sourceFile(folder, manifest.undo ?? 'undo.ts')
   const hasUndo = manifest.undo !== undefined || existsSync(undo)

@@ -34,8 +34,7 @@ export async function checkSeal(folder: string, seal: string): Promise<void> {
 /** What the manifest in a folder says, whether this host can run it, and the seal of it all. */
 export async function examine(folder: string): Promise<Examined> {
   const seal = await sealOf(folder)
-  const text = await readFile(join(folder, 'extension.json'), 'utf8').catch(() => '{}')
-  const { problem, manifest, undoFile } = await readExtension(folder, namedIn(text), false)
+  const { problem, manifest, undoFile } = await readExtension(folder, undefined, false)
   const { id, version, title, realm, platforms, permissions, main } = manifest ?? {}
   return {
     ...(manifest && {
@@ -45,13 +44,5 @@ export async function examine(folder: string): Promise<Examined> {
     ...(undoFile !== undefined && { undo: relative(folder, undoFile) }),
     problem: problem ?? null,
     seal,
-  }
-}
-
-function namedIn(text: string): string {
-  try {
-    return String((JSON.parse(text) as { id?: unknown }).id)
-  } catch {
-    return ''
   }
 }

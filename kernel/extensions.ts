@@ -10,7 +10,7 @@ import { explainIdle, inability, missing } from './reasons.ts'
 import type { Roster } from './roster.ts'
 import type { Offer } from './services.ts'
 import { createTurns } from './turns.ts'
-import { describe, hasNewConfig, setUp, tearDown, type Unit } from './unit.ts'
+import { describe, hasNewConfig, setUp, tearDown, type Unit, withDependants } from './unit.ts'
 
 /** Owner of what the kernel itself registers; always on. */
 export const kernelOwner = 'kernel'
@@ -64,15 +64,6 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
     return leftOut.length === 0
   }
 
-  /** Those that hold a service of one that leaves, and those that hold theirs, and so on. */
-  const withDependants = (first: readonly Unit[]): Set<Unit> => {
-    const leaving = new Set(first)
-    for (const unit of leaving) {
-      for (const other of all) if (other.effects && other.providers.has(unit.found.id)) leaving.add(other)
-    }
-    return leaving
-  }
-
   const stopOne = (unit: Unit, leaving: ReadonlySet<Unit>): Promise<void> => {
     unit.stopping ??= (async () => {
       await unit.starting
@@ -88,7 +79,7 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
   }
 
   const stopAll = async (first: readonly Unit[]): Promise<void> => {
-    const leaving = withDependants(first)
+    const leaving = withDependants(first, all)
     if (leaving.size === 0) return
     for (const unit of leaving) {
       if (unit.state === 'on') unit.state = 'stopping'

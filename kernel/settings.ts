@@ -38,12 +38,10 @@ const switches: Readonly<Record<string, boolean>> = Object.fromEntries(
     .concat(['0', 'off', 'false', 'no'].map(word => [word, false])),
 )
 
-const expectations: Record<Setting['type'], string> = {
+const expectations = {
   boolean: '1, on, true, yes or 0, off, false, no',
   port: 'a port from 0 to 65535 (0: any that is free)',
   integer: 'a whole number',
-  string: 'text',
-  path: 'a path',
 }
 
 /** Reads the text of a setting, or throws what is expected. */

@@ -116,6 +116,14 @@ export async function tearDown(
   unit.providers.clear()
 }
 
+/** These, those that hold a service of one of them, those that hold theirs, and so on. */
+export function withDependants(first: readonly Unit[], all: readonly Unit[]): Set<Unit> {
+  const leaving = new Set(first)
+  for (const unit of leaving)
+    for (const other of all) if (other.effects && other.providers.has(unit.found.id)) leaving.add(other)
+  return leaving
+}
+
 /** The unit as the API shows it. */
 export function describe({ found, isEnabled, state, why, effects }: Unit, errors: number): ExtensionRecord {
   const { id, manifest, builtin } = found
