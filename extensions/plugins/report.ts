@@ -1,6 +1,8 @@
 // What the `plugins` command says about extensions.
 import { type Colour, plain, table } from 'svc-host/api/ctl'
+import type { ApiClient } from 'svc-host/client'
 import type { ExtensionRecord } from 'svc-host/sdk'
+import type { InstalledRow } from './schema.ts'
 
 const colours: Record<ExtensionRecord['state'], Colour> = {
   on: 'green',
@@ -11,6 +13,10 @@ const colours: Record<ExtensionRecord['state'], Colour> = {
   failed: 'red',
   quarantined: 'red',
 }
+
+/** Every extension, as the host tells it. */
+export const listOf = async (host: ApiClient): Promise<readonly ExtensionRecord[]> =>
+  (await host.request<{ extensions: ExtensionRecord[] }>('GET', '/extensions')).extensions
 
 export const hasFailed = ({ state }: ExtensionRecord): boolean =>
   state === 'failed' || state === 'quarantined'
@@ -46,7 +52,42 @@ export function outcomeText(
   return [...switched, ...followed].map(sentence).join('\n')
 }
 
-const sentence = ({ id, state, why }: ExtensionRecord): string => {
+/** How one is now. */
+export const sentence = ({ id, state, why }: ExtensionRecord): string => {
   const reason = why && state !== 'off' ? `: ${plain(why)}` : ''
   return `${id} is ${state}${reason}`.replace(/\.?$/, '.')
+}
+
+/** All that is known of one, a line for each fact. */
+export function detailText(
+  record: ExtensionRecord | undefined,
+  row: InstalledRow | undefined,
+  entry:
+    | { readonly title: string; readonly version: string; readonly tier: string; readonly source: string }
+    | undefined,
+): string {
+  const facts: readonly (readonly [string, string | undefined])[] = [
+    ['title', record?.title ?? row?.title ?? entry?.title],
+    ['package', row?.pkg],
+    ['version', row?.version ?? record?.version],
+    ['state', record && (record.why ? `${record.state}: ${record.why}` : record.state)],
+    ['from', record?.builtin ? 'built in' : row?.tier],
+    ['realm', record?.realm],
+    ['provides', record?.provides.join(', ')],
+    ['requires', record?.requires.join(', ')],
+    ['in effect', record?.effects.join(', ')],
+    ['errors', record && String(record.errors)],
+    [
+      'installed',
+      row?.installed_at === undefined ? undefined : new Date(row.installed_at * 1000).toISOString(),
+    ],
+    ['sha512', row?.integrity],
+    ['before it', row?.previous_version],
+    ['update', row?.update_available],
+    ['pinned', row?.pinned ? 'yes' : undefined],
+    ['blocked', row?.blocked],
+    ['in catalog', entry && `${entry.version} of ${entry.source} (${entry.tier})`],
+  ]
+  const given = facts.filter((fact): fact is [string, string] => fact[1] !== undefined && fact[1] !== '')
+  return given.map(([name, value]) => `${`${name}:`.padEnd(12)}${plain(value)}`).join('\n')
 }

@@ -36,6 +36,16 @@ export async function sha512Of(file: string, signal?: AbortSignal): Promise<stri
   return `sha512-${hash.digest('base64')}`
 }
 
+/** A packed package as it is, a folder packed. */
+export async function packFolder(path: string, npm: Npm): Promise<string> {
+  const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+    throw new Error(`${path} cannot be read: ${error.code ?? error.message}`)
+  })
+  if (found.isDirectory()) return (await npm.pack(path)).file
+  if (!found.isFile()) throw new Error(`${path} is neither a packed package nor a folder`)
+  return path
+}
+
 /** The packed package that a spec stands for. */
 async function packedFile(
   spec: Spec,
@@ -43,12 +53,7 @@ async function packedFile(
   npm: Npm,
 ): Promise<string> {
   if (spec.kind === 'registry') return (await npm.pack(`${spec.name}@${spec.wanted}`, registries)).file
-  const found = await lstat(spec.path).catch((error: NodeJS.ErrnoException) => {
-    throw new Error(`${spec.path} cannot be read by the host: ${error.code ?? error.message}`)
-  })
-  if (found.isDirectory()) return (await npm.pack(spec.path)).file
-  if (!found.isFile()) throw new Error(`${spec.path} is neither a packed package nor a folder`)
-  return spec.path
+  return packFolder(spec.path, npm)
 }
 
 /** Fetches, checks and unpacks; what is wrong with the package itself is in the report. */

@@ -1,0 +1,107 @@
+// The verbs for authors, which need no host: what would be refused, packing, and a new plugin that runs as it stands.
+import { execFile } from 'node:child_process'
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { exitCode, paint, plain, UsageError, type Verb } from 'svc-host/api/ctl'
+import type { CommandContext } from 'svc-host/sdk'
+import { createNpm, type RunNpm } from './npm.ts'
+import { scaffold } from './scaffold.ts'
+import { type Fetched, fetchPackage, packFolder } from './source.ts'
+
+/** npm as a child of the command line itself. */
+const ownNpm: RunNpm = (args, { cwd, env, signal }) =>
+  new Promise((done, failed) => {
+    const limits = { cwd, env, signal, maxBuffer: 32 * 2 ** 20 }
+    execFile('npm', args, limits, (error, out, err) => {
+      if (error && typeof error.code !== 'number') failed(error)
+      else done({ code: error ? Number(error.code) : 0, out, err })
+    })
+  })
+
+/** Packs what is at the path, if it is not packed, and looks into it; `use` runs while the files are there. */
+async function examined<T>(
+  context: CommandContext,
+  path: string,
+  use: (found: Fetched, file: string) => Promise<T>,
+) {
+  const work = await mkdtemp(join(tmpdir(), 'svc-host-pack-'))
+  try {
+    const { signal, examine } = context
+    const npm = createNpm(ownNpm, work, signal)
+    const file = await packFolder(resolve(path), npm)
+    const spec = { kind: 'file', path: file } as const
+    return await use(await fetchPackage(spec, { npm, work, examine, signal }), file)
+  } finally {
+    await rm(work, { recursive: true, force: true })
+  }
+}
+
+function verdict({ out }: CommandContext, { report }: Fetched) {
+  const { found, refusals, remarks } = report
+  const name = found ? `${found.pkg} ${found.version}` : 'the package'
+  const lines = [
+    ...refusals.map(why => `${paint(out, 'red', 'refused')}: ${plain(why)}`),
+    ...remarks.map(text => `${paint(out, 'yellow', 'remark')}: ${plain(text)}`),
+    ...(found?.permissions.length ? [`asks for: ${found.permissions.join(', ')}`] : []),
+    refusals.length ? `${name} would be refused.` : `${name} can be installed.`,
+  ]
+  return { data: report, text: lines.join('\n'), code: refusals.length ? exitCode.refused : exitCode.done }
+}
+
+export function authorVerbs(program: Command, context: CommandContext, offline: Verb): void {
+  const path = ['[path]', 'folder of a plugin, or a packed one', '.'] as const
+  program
+    .command('verify')
+    .description('say all that a host of this version would refuse')
+    .argument(...path)
+    .option('--json', 'machine-readable')
+    .action((given: string) =>
+      offline(() => examined(context, given, async found => verdict(context, found))),
+    )
+
+  program
+    .command('pack')
+    .description('pack a plugin into one file that can be installed or published')
+    .argument(...path)
+    .option('--into <folder>', 'where the file goes', '.')
+    .option('--json', 'machine-readable')
+    .action((given: string, { into }) =>
+      offline(() =>
+        examined(context, given, async (found, file) => {
+          const judged = verdict(context, found)
+          if (judged.code !== exitCode.done) return judged
+          const target = join(resolve(into), basename(file))
+          if (target !== file) await copyFile(file, target)
+          const { integrity } = found
+          return { data: { file: target, integrity }, text: `${target}\n${integrity}` }
+        }),
+      ),
+    )
+
+  program
+    .command('new')
+    .description('write a plugin that runs and is tested as it stands')
+    .argument('<name>', 'its id; the folder gets this name')
+    .option('--js', 'in JavaScript; default TypeScript')
+    .option('--scope <@scope>', 'publish it as @scope/plugin-NAME; default svc-plugin-NAME')
+    .option('--json', 'machine-readable')
+    .action((name: string, { js, scope }) =>
+      offline(async () => {
+        if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name))
+          throw new UsageError(
+            `${name} cannot be an id: lower-case words joined by hyphens, such as status-light`,
+          )
+        if (scope !== undefined && !/^@[a-z0-9][a-z0-9._-]*$/.test(scope))
+          throw new UsageError(`--scope ${scope}: expected @ and a name`)
+        const pkg = scope === undefined ? `svc-plugin-${name}` : `${scope}/plugin-${name}`
+        const { folder, files } = await scaffold(resolve(name), { id: name, pkg, isJavaScript: !!js })
+        const next = `cd ${name} && npm install && npm test`
+        return {
+          data: { folder, files },
+          text: `${files.map(file => join(name, file)).join('\n')}\n\nNext: ${next}`,
+        }
+      }),
+    )
+}

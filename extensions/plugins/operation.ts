@@ -1,0 +1,42 @@
+// A package operation as the command line sees it: begun, watched, and its end as an answer or a refusal.
+import { setTimeout as delay } from 'node:timers/promises'
+import { paint, plain } from 'svc-host/api/ctl'
+import { type ApiClient, ApiError } from 'svc-host/client'
+import type { CommandContext } from 'svc-host/sdk'
+import type { Job } from './schema.ts'
+
+const pollMs = 100
+
+const isTerminal = (out: NodeJS.WritableStream): boolean =>
+  (out as Partial<NodeJS.WriteStream>).isTTY === true
+
+/** Shows what goes on, on a terminal only. */
+function createTicker({ err, argv }: CommandContext): { show(text: string): void; clear(): void } {
+  const isShown = isTerminal(err) && !argv.includes('--json')
+  return {
+    show: text => isShown && err.write(`\r\u001b[K${paint(err, 'dim', plain(text))}`),
+    clear: () => isShown && err.write('\r\u001b[K'),
+  }
+}
+
+/** Begins an operation and resolves to its job once it is done; rejects with what the host says when it fails. */
+export async function operate(
+  context: CommandContext,
+  host: ApiClient,
+  path: string,
+  body: object,
+): Promise<Job> {
+  const { job: id } = await host.request<{ job: string }>('POST', `/store/${path}`, body)
+  const ticker = createTicker(context)
+  try {
+    for (;;) {
+      const job = await host.request<Job>('GET', `/store/jobs/${id}`)
+      if (job.state === 'failed') throw new ApiError('refused', job.error ?? 'it has failed')
+      if (job.state === 'done') return job
+      ticker.show(`${job.target}: ${job.phase} …`)
+      await delay(pollMs, undefined, { signal: context.signal })
+    }
+  } finally {
+    ticker.clear()
+  }
+}

@@ -1,0 +1,233 @@
+// The verbs that install, update, roll back and remove packages, and those that tell of them.
+import type { Command } from 'commander'
+import { type Answer, exitCode, orElse, table, UsageError, type Verb } from 'svc-host/api/ctl'
+import type { ApiClient } from 'svc-host/client'
+import type { CommandContext, ExtensionRecord } from 'svc-host/sdk'
+import { operate } from './operation.ts'
+import { detailText, listOf, sentence } from './report.ts'
+import type { InstalledRow, Job } from './schema.ts'
+import { installedAs, specOf } from './target.ts'
+
+const rowsOf = (host: ApiClient): Promise<InstalledRow[]> => host.request('GET', '/store/installed')
+
+interface CatalogEntry {
+  readonly id: string
+  readonly pkg: string
+  readonly title: string
+  readonly description: string
+  readonly version: string
+  readonly tier: string
+  readonly source: string
+}
+
+const entriesOf = async (host: ApiClient): Promise<readonly CatalogEntry[]> =>
+  (await orElse(host.request<{ plugins: CatalogEntry[] }>('GET', '/store/catalog'), { plugins: [] })).plugins
+
+/** `@scope=https://…`, as often as it is given. */
+const registriesOf = (given: readonly string[] = []): Record<string, string> =>
+  Object.fromEntries(
+    given.map(text => {
+      const [, scope, url] = /^(@[a-z0-9._~-]+)=(https?:\/\/.+)$/.exec(text) ?? []
+      if (!scope) throw new UsageError(`--registry ${text}: expected @scope=https://…`)
+      return [scope, url!]
+    }),
+  )
+
+/** How those that were worked on are now: what a person wants to read after it. */
+async function outcome(host: ApiClient, jobs: readonly Job[], ids: readonly string[]): Promise<Answer> {
+  const records = (await listOf(host)).filter(({ id }) => ids.includes(id))
+  const lines = [...jobs.flatMap(({ log }) => log.map(line => `${line}.`)), ...records.map(sentence)]
+  const isBroken = records.some(({ state, enabled }: ExtensionRecord) => enabled && state !== 'on')
+  return {
+    data: { jobs, extensions: records },
+    text: lines.join('\n'),
+    code: isBroken ? exitCode.refused : exitCode.done,
+  }
+}
+
+const several = (value: string, before: string[] = []): string[] => [...before, value]
+
+export function packageVerbs(program: Command, context: CommandContext, online: Verb): void {
+  const json = (verb: Command): Command => verb.option('--json', 'machine-readable')
+
+  json(
+    program
+      .command('add')
+      .description('install packages, by name, or by the path of a packed one or of a folder'),
+  )
+    .argument('<what...>', 'NAME[@VERSION] is @svc/plugin-NAME; ./x.tgz and ./folder need no registry')
+    .option('--allow-public-registry', 'names outside the scope of the vendor')
+    .option('--exact', 'take names as they stand')
+    .option('--registry <@scope=url>', 'where a scope is looked up; repeatable', several)
+    .option('--trust', 'let it run in the process of the host, with all its rights, if it wants that')
+    .action((what: string[], flags) =>
+      online(async host => {
+        const specs = what.map(text =>
+          specOf(text, { exact: !!flags.exact, allowPublic: !!flags.allowPublicRegistry }),
+        )
+        const registries = registriesOf(flags.registry)
+        const before = await rowsOf(host)
+        const jobs: Job[] = []
+        for (const spec of specs) {
+          const request = { spec, accept_unverified: true, via: 'cli', trust: !!flags.trust, registries }
+          jobs.push(await operate(context, host, 'install', request))
+        }
+        const same = (a: InstalledRow, b: InstalledRow): boolean => a.pkg === b.pkg && a.version === b.version
+        const fresh = (await rowsOf(host)).filter(row => !before.some(other => same(row, other)))
+        return outcome(
+          host,
+          jobs,
+          fresh.flatMap(({ plugin_id }) => plugin_id ?? []),
+        )
+      }),
+    )
+
+  json(program.command('remove').description('remove packages and all that they have left'))
+    .argument('<name...>')
+    .option('--keep-data', 'keep their state and their config')
+    .action((names: string[], flags) =>
+      online(async host => {
+        const rows = await rowsOf(host)
+        const packages = names.map(name => installedAs(rows, name).pkg)
+        const jobs: Job[] = []
+        for (const pkg of packages)
+          jobs.push(await operate(context, host, 'uninstall', { pkg, keep_data: !!flags.keepData }))
+        return outcome(host, jobs, [])
+      }),
+    )
+
+  json(program.command('update').description('update packages, all that are not pinned where none is named'))
+    .argument('[name...]')
+    .option('--version <version>', 'of the one that is named')
+    .action((names: string[], flags) =>
+      online(async host => {
+        const rows = await rowsOf(host)
+        if (flags.version !== undefined && names.length !== 1)
+          throw new UsageError('--version is for one name')
+        const meant = names.length
+          ? names.map(name => installedAs(rows, name))
+          : rows.filter(({ pinned }) => !pinned)
+        const jobs: Job[] = []
+        for (const { pkg } of meant)
+          jobs.push(await operate(context, host, 'update', { pkg, version: flags.version }))
+        return outcome(
+          host,
+          jobs,
+          meant.flatMap(({ plugin_id }) => plugin_id ?? []),
+        )
+      }),
+    )
+
+  json(program.command('rollback').description('go back to the version before'))
+    .argument('<name>')
+    .action((name: string) =>
+      online(async host => {
+        const { pkg, plugin_id } = installedAs(await rowsOf(host), name)
+        return outcome(
+          host,
+          [await operate(context, host, 'rollback', { pkg })],
+          plugin_id ? [plugin_id] : [],
+        )
+      }),
+    )
+
+  for (const [verb, pinned, title] of [
+    ['pin', true, 'leave a package out when all are updated'],
+    ['unpin', false, 'take it in again'],
+  ] as const)
+    json(program.command(verb).description(title))
+      .argument('<name>')
+      .action((name: string) =>
+        online(async host => {
+          const { pkg, version } = installedAs(await rowsOf(host), name)
+          await host.request('PUT', '/store/pin', { pkg, pinned })
+          return {
+            data: { pkg, pinned },
+            text: `${pkg} ${pinned ? `stays at ${version}` : 'is updated with the others'}.`,
+          }
+        }),
+      )
+
+  json(program.command('info').description('all that is known of an extension or a package'))
+    .argument('<name>')
+    .action((name: string) =>
+      online(async host => {
+        const [rows, records, entries] = await Promise.all([
+          orElse(rowsOf(host), []),
+          listOf(host),
+          entriesOf(host),
+        ])
+        const row = rows.find(({ pkg, plugin_id }) => [pkg, plugin_id].includes(name))
+        const record = records.find(({ id }) => id === (row?.plugin_id ?? name))
+        const entry = entries.find(({ id, pkg }) => [id, pkg].includes(row?.pkg ?? name))
+        if (!row && !record && !entry) throw new UsageError(`${name} is neither installed nor in a catalog`)
+        return { data: { extension: record, installed: row, entry }, text: detailText(record, row, entry) }
+      }),
+    )
+
+  json(program.command('search').description('what the catalogs offer'))
+    .argument('[words...]')
+    .action((words: string[]) =>
+      online(async host => {
+        const has = ({ id, pkg, title, description }: CatalogEntry): boolean =>
+          words.every(word =>
+            `${id} ${pkg} ${title} ${description}`.toLowerCase().includes(word.toLowerCase()),
+          )
+        const found = (await entriesOf(host)).filter(has)
+        const rows = found.map(({ id, version, tier, source, title }) => [id, version, tier, source, title])
+        const text = rows.length
+          ? table(context.out, ['ID', 'VERSION', 'TIER', 'SOURCE', 'TITLE'], rows)
+          : 'nothing found'
+        return { data: { plugins: found }, text }
+      }),
+    )
+
+  json(program.command('status').description('the installed packages and how they fare'))
+    .argument('[name]')
+    .action((name?: string) =>
+      online(async host => {
+        const [rows, records] = await Promise.all([rowsOf(host), listOf(host)])
+        const meant = name === undefined ? rows : [installedAs(rows, name)]
+        const lines = meant.map(
+          ({ pkg, version = '', tier, plugin_id, update_available, blocked, pinned }) => {
+            const record = records.find(({ id }) => id === plugin_id)
+            const remarks = [
+              blocked && `blocked: ${blocked}`,
+              update_available && `${update_available} is there`,
+              pinned && 'pinned',
+              record?.why,
+            ]
+            return [pkg, version, tier, record?.state ?? 'unknown', remarks.filter(Boolean).join('; ')]
+          },
+        )
+        const text = lines.length
+          ? table(context.out, ['PACKAGE', 'VERSION', 'TIER', 'STATE', 'REMARKS'], lines)
+          : 'nothing is installed'
+        return { data: { installed: meant }, text }
+      }),
+    )
+
+  json(program.command('logs').description('the newest log lines of an extension'))
+    .argument('<id>')
+    .option('--lines <n>', 'at most so many', '50')
+    .action((id: string, { lines }) =>
+      online(async host => {
+        if (!/^\d{1,4}$/.test(lines)) throw new UsageError('--lines: expected a whole number up to 9999')
+        const entries: { seq: number; ts_ms: number; level: string; target: string; msg: string }[] = []
+        for (let after = 0; ; ) {
+          const page = await host.request<{ entries: typeof entries; next: number }>(
+            'GET',
+            `/logs?after=${after}`,
+          )
+          entries.push(...page.entries.filter(({ target }) => target === id))
+          if (page.entries.length === 0) break
+          after = page.next
+        }
+        const newest = entries.slice(-Number(lines))
+        const text = newest
+          .map(({ ts_ms, level, msg }) => `${new Date(ts_ms).toISOString()} ${level} ${msg}`)
+          .join('\n')
+        return { data: { entries: newest }, text: text || `${id} has logged nothing` }
+      }),
+    )
+}

@@ -1,0 +1,40 @@
+// Names on the command line: which package, path or installed extension somebody means.
+import { resolve } from 'node:path'
+import { UsageError } from 'svc-host/api/ctl'
+import type { InstalledRow } from './schema.ts'
+import { fullName, isVendorName, parseSpec, SpecRefused, vendorScope } from './spec.ts'
+
+const isPath = (text: string): boolean =>
+  /^(\.{0,2}\/|\.{1,2}$|~)/.test(text) ||
+  /\.(tgz|tar\.gz)$/.test(text) ||
+  (text.includes('/') && !text.startsWith('@'))
+
+/** The spec that the host is asked for; throws a usage error where the flag is missing. */
+export function specOf(
+  text: string,
+  { exact, allowPublic }: { exact: boolean; allowPublic: boolean },
+): string {
+  if (text.startsWith('file:') || isPath(text)) return `file:${resolve(text.replace(/^file:/, ''))}`
+  const at = text.indexOf('@', 1)
+  const [name, rest] = at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at)]
+  const full = fullName(name, exact)
+  try {
+    parseSpec(full + rest)
+  } catch (error) {
+    if (error instanceof SpecRefused) throw new UsageError(error.message)
+    throw error
+  }
+  if (!isVendorName(full) && !allowPublic) {
+    const remedy = 'anyone may have published it; add --allow-public-registry if you trust who has'
+    throw new UsageError(`${full} is not in the vendor's scope ${vendorScope}: ${remedy}`)
+  }
+  return full + rest
+}
+
+/** The installed package that is meant by its id, its name or what it was added by. */
+export function installedAs(rows: readonly InstalledRow[], text: string): InstalledRow {
+  const found = rows.find(({ pkg, plugin_id }) => [pkg, plugin_id].includes(text) || pkg === fullName(text))
+  if (found) return found
+  const known = rows.map(({ plugin_id, pkg }) => plugin_id ?? pkg).join(', ')
+  throw new UsageError(`${text} is not installed; ${known ? `installed: ${known}` : 'nothing is'}`)
+}
