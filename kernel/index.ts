@@ -185,7 +185,8 @@ async function prepareFolder(configDir: string): Promise<void> {
     if (((await stat(configDir)).mode & 0o077) !== 0) {
       // Others may need what it holds, as they do /etc or /tmp: such a folder is not closed to them.
       const isOurs = names.length === 0 || names.includes('lock') || names.includes('host.env')
-      if (!isOurs) throw new Error('others may look into it, and it holds what is not of this host')
+      if (!isOurs)
+        throw new Error('it holds what is not of this host, and others may look into it (chmod 700)')
       await chmod(configDir, 0o700)
     }
   } catch (error) {

@@ -1,5 +1,5 @@
 // The kernel's own routes: the list of extensions, and switching one on or off.
-import { ExtensionRecord, type Extensions, type Route, route } from 'svc-host/sdk'
+import { ExtensionRecord, type Extensions, HttpError, type Route, route } from 'svc-host/sdk'
 import { z } from 'zod'
 
 export const extensionRoutes = (extensions: Extensions): Route[] => [
@@ -30,7 +30,12 @@ export const extensionRoutes = (extensions: Extensions): Route[] => [
       400: 'the body is not {enabled}',
       404: 'no such extension',
       409: 'nothing can be switched now, or the config file that has changed is wrong',
+      500: 'extensions.json cannot be written; nothing has changed',
     },
-    handler: ({ params, body }) => extensions.enable(params.id, body.enabled),
+    handler: ({ params, body }) =>
+      extensions.enable(params.id, body.enabled).catch(cause => {
+        if (!cause.syscall) throw cause
+        throw new HttpError(500, `the choice cannot be stored, so nothing has changed: ${cause.message}`)
+      }),
   }),
 ]

@@ -1,5 +1,6 @@
 // The life of extensions: start order, ranges, cascades, conflicts, and that failure and restarts leave nothing.
 import { readFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { defineExtension, Extensions, event, hook, route, streamReply, token } from 'svc-host/sdk'
 import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
@@ -411,6 +412,17 @@ test('a hundred restarts leave nothing behind', async () => {
   // Not equal: the connections of the listener have timers of their own, which come and go.
   expect(after.timers).toBeLessThan(before.timers + 10)
   expect(h.extensions.list().map(({ state, errors }) => [state, errors])).toEqual(Array(3).fill(['on', 0]))
+})
+
+test('a choice that cannot be stored is refused with why, and nothing changes', async () => {
+  const h = await start(clock())
+  // Something stands where the file goes: a disk that takes no more, for root too.
+  await mkdir(join(h.configDir, 'extensions.json'))
+  expect(await h.inject('PUT', '/extensions/clock', { body: { enabled: false } })).toMatchObject({
+    status: 500,
+    json: { error: expect.stringMatching(/^the choice cannot be stored, so nothing has changed: EISDIR/) },
+  })
+  expect(of(h, 'clock')).toMatchObject({ state: 'on', enabled: true })
 })
 
 test('GET and PUT /extensions: admin only, stored, announced', async () => {
