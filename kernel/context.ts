@@ -1,7 +1,7 @@
 // The context of one extension: each verb as one labelled effect of its scope.
 import { join } from 'node:path'
-import type { Context, Log, Route, Scope } from 'svc-host/sdk'
-import type { Manifest, UndoKinds } from './discover.ts'
+import type { Context, Extension, Log, Route, Scope } from 'svc-host/sdk'
+import type { Found, Manifest, UndoKinds } from './discover.ts'
 import { openDocument } from './documents.ts'
 import { makeDurable } from './durable.ts'
 import { runAs, within } from './errors.ts'
@@ -13,6 +13,7 @@ import type { Journal } from './journal.ts'
 import { startProcess } from './process.ts'
 import type { Effects } from './scope.ts'
 import type { Offer, Services, Use } from './services.ts'
+import { openStorage } from './storage.ts'
 
 /** A setup, of an extension or on an optional service, that takes longer has failed. */
 export const setupLimitMs = 30_000
@@ -35,6 +36,8 @@ export interface Reach {
   changed(owner: string): void
   /** Stops whoever requires this service, before it goes. */
   leaving(offer: Offer): Promise<void>
+  /** Loads an extension into its realm; what that takes leaves with `effects`. */
+  load(found: Found, effects: Effects): Promise<Extension>
 }
 
 export interface Subject {
@@ -152,5 +155,6 @@ export function createContext(subject: Subject, reach: Reach): Context {
       }
       return openDocument(join(documents, name), schema, message => log.warn(message))
     },
+    storage: openStorage(reach.configDir, manifest.id, message => log.warn(message)),
   }
 }

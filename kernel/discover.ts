@@ -76,7 +76,9 @@ export interface Found {
   readonly seal?: string
   /** Absolute path of the undo module, written into every durable record. */
   readonly undoFile?: string
-  /** The main module's default export. */
+  /** Absolute path of the main module. */
+  readonly mainFile?: string
+  /** The main module's default export, in this process. */
   load(): Promise<Extension>
   loadUndo?(): Promise<UndoKinds>
 }
@@ -99,7 +101,7 @@ const cannotRun = (manifest: Manifest): string | undefined => {
   if (!semver.satisfies(sdkVersion, manifest.sdk)) {
     return `needs sdk ${manifest.sdk}, but this host has ${sdkVersion}; install a version made for it`
   }
-  if (manifest.realm !== 'kernel') {
+  if (manifest.realm === 'process') {
     return `wants the ${manifest.realm} realm, which this version of the host cannot run yet`
   }
   return undefined
@@ -142,15 +144,17 @@ export async function readExtension(
   const undo = sourceFile(folder, manifest.undo ?? 'undo.ts')
   const hasUndo = manifest.undo !== undefined || existsSync(undo)
   const problem = cannotRun(manifest)
+  const mainFile = sourceFile(folder, manifest.main)
   return {
     id: manifest.id,
     folder,
+    mainFile,
     builtin,
     manifest,
     ...(problem !== undefined && { problem }),
     ...(seal !== undefined && { seal }),
     ...(hasUndo && { undoFile: undo, loadUndo: () => loadDefault<UndoKinds>(undo) }),
-    load: () => loadDefault<Extension>(sourceFile(folder, manifest.main), seal),
+    load: () => loadDefault<Extension>(mainFile, seal),
   }
 }
 

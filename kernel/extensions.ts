@@ -22,6 +22,8 @@ export interface Life extends Extensions {
   /** Brings everything in line; resolves when nothing more can be done. */
   reconcile(): Promise<void>
   isOn(owner: string): boolean
+  /** Stops one for a reason from outside; without a reason it may start again. */
+  blame(id: string, why?: string): Promise<void>
   /** Stops all, dependants first; nothing starts again. */
   stop(): Promise<void>
 }
@@ -200,6 +202,12 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
     isOn,
     reconcile,
     list: () => all.map(recordOf),
+    async blame(id, why) {
+      const unit = roster.get(id)
+      await unit?.starting
+      if (unit) unit.failure = why
+      await reconcile()
+    },
     async enable(id, enabled) {
       const unit = roster.get(id)
       if (!unit) throw new HttpError(404, `there is no extension "${id}"`)

@@ -18,7 +18,7 @@ import {
   PluginTokens,
 } from 'svc-host/sdk'
 import './modules.ts'
-import type { Registered } from './context.ts'
+import type { Reach, Registered } from './context.ts'
 import { discoverExtensions, type Found } from './discover.ts'
 import { createFaults, messageOf, UsageError, within } from './errors.ts'
 import { type Bus, createBus } from './events.ts'
@@ -32,7 +32,8 @@ import { undoLeftovers } from './leftovers.ts'
 import { type BindAddress, DEFAULT_BIND, parseBind } from './listener.ts'
 import { takeLock } from './lock.ts'
 import { createLog, type LogSink } from './log.ts'
-import { closeInherited } from './process.ts'
+import { closeInherited, startProcess } from './process.ts'
+import { createRealms, isApart } from './realms/isolates.ts'
 import { createRoster } from './roster.ts'
 import { extensionRoutes } from './routes.ts'
 import { createEffects } from './scope.ts'
@@ -114,8 +115,25 @@ export async function startHost(options: HostOptions): Promise<Host> {
     // Taking back an update that was cut short changes what there is to find.
     const roster = createRoster(await find(), { find, overridesOf: overridesFor, ledger, logOf })
     const routes = new Set<Registered>()
-    const parts = { configDir, services, bus, hooks, journal, routes }
+    const parts: Omit<Reach, 'report' | 'changed' | 'leaving'> = {
+      configDir,
+      services,
+      bus,
+      hooks,
+      journal,
+      routes,
+      load: (found, effects) => (isApart(found) ? realms.load(found, effects) : found.load()),
+    }
     const life = createLife({ roster, ledger, faults, front, ...parts })
+    const sandboxes = steps.child('sandboxes')
+    const realms = createRealms({
+      start: (label, spec) => startProcess(sandboxes, { journal, configDir, log }, label, spec),
+      log,
+      services,
+      report: faults.report,
+      blame: life.blame,
+      quarantine: ledger.quarantine,
+    })
 
     await front.listen()
     steps.add('listener', () => front.close())

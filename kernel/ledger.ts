@@ -11,13 +11,17 @@ const Decisions = z.object({
   trusted: z.array(z.string()).default([]),
   /** Failed starts in a row, by id. */
   failures: z.record(z.string(), z.number().int()).default({}),
+  /** Those that are not started again by themselves, with the sentence why. */
+  quarantined: z.record(z.string(), z.string()).default({}),
 })
 
 export interface Ledger {
   isDisabled(id: string): boolean
   isTrusted(id: string): boolean
   failuresOf(id: string): number
-  /** Switching on forgets the failures. */
+  quarantineOf(id: string): string | undefined
+  quarantine(id: string, why: string): Promise<void>
+  /** Switching on forgets the failures and ends a quarantine. */
   setEnabled(id: string, enabled: boolean): Promise<void>
   countFailure(id: string, hasFailed: boolean): Promise<void>
   setTrusted(id: string, trusted: boolean): Promise<void>
@@ -30,20 +34,30 @@ export async function openLedger(configDir: string, warn: (message: string) => v
   const failuresOf = (id: string): number => file.value.failures[id] ?? 0
   const counted = (failures: Record<string, number>, id: string, count: number): Record<string, number> =>
     Object.fromEntries(Object.entries({ ...failures, [id]: count }).filter(([, failed]) => failed > 0))
+  const without = (record: Record<string, string>, id: string): Record<string, string> =>
+    Object.fromEntries(Object.entries(record).filter(([key]) => key !== id))
   return {
     isDisabled: id => file.value.disabled.includes(id),
     isTrusted: id => file.value.trusted.includes(id),
     failuresOf,
+    quarantineOf: id => file.value.quarantined[id],
+    quarantine: (id, why) => file.write(now => ({ ...now, quarantined: { ...now.quarantined, [id]: why } })),
     setEnabled: (id, enabled) =>
       file.write(now => {
         const others = now.disabled.filter(each => each !== id)
         const failures = enabled ? counted(now.failures, id, 0) : now.failures
-        return { ...now, failures, disabled: enabled ? others : [...others, id].sort() }
+        const quarantined = enabled ? without(now.quarantined, id) : now.quarantined
+        return { ...now, failures, quarantined, disabled: enabled ? others : [...others, id].sort() }
       }),
     async countFailure(id, hasFailed) {
       const count = hasFailed ? failuresOf(id) + 1 : 0
-      if (count !== failuresOf(id))
-        await file.write(now => ({ ...now, failures: counted(now.failures, id, count) }))
+      const isForgiven = !hasFailed && file.value.quarantined[id] !== undefined
+      if (count === failuresOf(id) && !isForgiven) return
+      await file.write(now => ({
+        ...now,
+        failures: counted(now.failures, id, count),
+        quarantined: isForgiven ? without(now.quarantined, id) : now.quarantined,
+      }))
     },
     setTrusted: (id, trusted) =>
       file.write(now => {
@@ -51,13 +65,14 @@ export async function openLedger(configDir: string, warn: (message: string) => v
         return { ...now, trusted: trusted ? [...others, id].sort() : others }
       }),
     async forget(id) {
-      const { disabled, trusted, failures } = file.value
-      if (![...disabled, ...trusted, ...Object.keys(failures)].includes(id)) return
+      const { disabled, trusted, failures, quarantined } = file.value
+      if (![...disabled, ...trusted, ...Object.keys({ ...failures, ...quarantined })].includes(id)) return
       await file.write(now => ({
         ...now,
         disabled: now.disabled.filter(each => each !== id),
         trusted: now.trusted.filter(each => each !== id),
         failures: counted(now.failures, id, 0),
+        quarantined: without(now.quarantined, id),
       }))
     },
   }

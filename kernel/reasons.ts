@@ -19,6 +19,8 @@ export function inability(unit: Unit, ledger: Ledger): [Unit['state'], string] |
     const remedy = `add "${id}" to "trusted" in extensions.json`
     return ['failed', `wants the kernel realm, but is not trusted: ${remedy}`]
   }
+  const quarantine = ledger.quarantineOf(id)
+  if (quarantine !== undefined) return ['quarantined', quarantine]
   if (failures >= quarantineAfter) {
     const last = unit.failure === undefined ? '' : `, the last one: ${unit.failure}`
     return ['quarantined', `failed ${failures} starts in a row${last}; switch it on to try again`]

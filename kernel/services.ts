@@ -8,6 +8,8 @@ export interface Offer {
   readonly id: string
   readonly version: string
   readonly service: unknown
+  /** How its methods are called from other realms. */
+  readonly methods?: Token<unknown>['methods'] | undefined
 }
 
 /** A wish for a service that may come and go; `open` runs while it is there and returns the way back. */
@@ -60,7 +62,8 @@ export function createServices(isOn: (owner: string) => boolean): Services {
     offer(owner, token, service) {
       const first = offers.get(token.id)
       if (first) throw new Error(`service ${token.id} is already provided by ${first.owner}`)
-      const offer = { owner, id: token.id, version: token.version, service }
+      const { id, version, methods } = token
+      const offer = { owner, id, version, service, methods }
       offers.set(token.id, offer)
       return offer
     },

@@ -60,7 +60,7 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
   unit.effects = effects
   const work = async (): Promise<void> => {
     if (found.seal !== undefined) await checkSeal(found.folder, found.seal)
-    const definition = await found.load()
+    const definition = await reach.load(found, effects)
     const deps = checkDeps(definition, unit)
     unit.readConfig = () => readConfig(id, definition.config, unit.overrides, reach.configDir, log)
     const config = await unit.readConfig()

@@ -60,6 +60,15 @@ export interface DocumentFile<T> {
   write(next: T | ((now: T) => T)): Promise<void>
 }
 
+/** Values by key that last: plain JSON, at most 64 KiB each and 1 MiB together; each change is on disk when it resolves. */
+export interface KeyValueStorage {
+  /** Undefined: there is none. */
+  get(key: string): Promise<unknown>
+  set(key: string, value: unknown): Promise<void>
+  delete(key: string): Promise<void>
+  keys(): Promise<readonly string[]>
+}
+
 export interface Context<C = unknown> extends Scope {
   readonly id: string
   readonly version: string
@@ -72,6 +81,8 @@ export interface Context<C = unknown> extends Scope {
   hookPoint<I, O>(point: HookPoint<I, O>): (input: I) => Promise<O>
   /** A settings file `<config>/<name>`: missing or broken reads as what the schema makes of `{}`, with a warning. */
   document<S extends z.ZodType>(name: string, schema: S): Promise<DocumentFile<z.output<S>>>
+  /** What this extension keeps, in every realm. */
+  readonly storage: KeyValueStorage
 }
 
 export interface Extension<

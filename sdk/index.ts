@@ -7,6 +7,7 @@ export {
   type DocumentFile,
   defineExtension,
   type Extension,
+  type KeyValueStorage,
   type Log,
   type Scope,
 } from './extension.ts'
@@ -42,5 +43,5 @@ export {
   type StreamReply,
   streamReply,
 } from './route.ts'
-export { type Services, type Token, token } from './service.ts'
+export { type Method, type Methods, type Services, type Token, token } from './service.ts'
 export { defineUndo, type Undo } from './undo.ts'

@@ -24,6 +24,8 @@ export interface TestHostOptions {
   readonly extensions: readonly (string | InlineExtension)[]
   /** Config of an extension by its id, written to its config file. */
   readonly config?: Readonly<Record<string, object>>
+  /** Runs those that are given as folders in this realm, whatever their manifests say. */
+  readonly realm?: 'kernel' | 'isolate'
   readonly flags?: Readonly<Record<string, string | boolean>>
   readonly env?: Readonly<Record<string, string>>
   /** A config folder to keep; otherwise one of its own that `stop` removes. */
@@ -91,10 +93,11 @@ const inline = ({ manifest, extension, undo }: InlineExtension): Found => ({
   ...(undo && { loadUndo: async () => undo }),
 })
 
-const find = (each: string | InlineExtension): Promise<Found> | Found => {
+const find = async (each: string | InlineExtension, realm?: 'kernel' | 'isolate'): Promise<Found> => {
   if (typeof each !== 'string') return inline(each)
   const folder = each.includes('/') ? resolve(each) : join(builtins, each)
-  return readExtension(folder, basename(folder), true)
+  const found = await readExtension(folder, basename(folder), true)
+  return realm && found.manifest ? { ...found, manifest: { ...found.manifest, realm } } : found
 }
 
 /** Boots a host; `stop` it in the test's end. */
@@ -109,7 +112,7 @@ export async function startHost(options: TestHostOptions): Promise<TestHost> {
     configDir,
     flags: { 'mgmt-bind': '127.0.0.1:0', ...options.flags },
     env: { SVC_LOG: 'debug', ...options.env },
-    found: await Promise.all(options.extensions.map(find)),
+    found: await Promise.all(options.extensions.map(each => find(each, options.realm))),
     sink: { write: line => void logs.push(JSON.parse(line)) },
     isEmbedded: true,
   })

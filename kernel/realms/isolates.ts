@@ -1,0 +1,203 @@
+// The isolate realm: turns a stranger's package into an extension of the kernel whose every call crosses a bridge, keeps
+// the sandbox processes, and sees to it that whoever breaks one breaks it for nobody else.
+import type { Extension, Log } from 'svc-host/sdk'
+import { z } from 'zod'
+import type { Found } from '../discover.ts'
+import { messageOf } from '../errors.ts'
+import type { Effects } from '../scope.ts'
+import type { Services } from '../services.ts'
+import { type Cell, createCell, type Serve } from './cell.ts'
+import { collect } from './modules.ts'
+import { type Ending, type History, judge } from './policy.ts'
+import { type Sandbox, type StartProcess, startSandbox } from './sandbox.ts'
+import { revive } from './schemas.ts'
+import { methodsOf } from './services.ts'
+import { createServe } from './verbs.ts'
+
+/** Heap of one extension. */
+const memoryMb = 64
+/** How long a shared process is kept for the next one. */
+const idleMs = 30_000
+
+const Token = z.object({ id: z.string(), version: z.string() })
+const Definition = z.object({
+  config: z.unknown(),
+  deps: z.record(z.string(), Token),
+  setup: z.int().nullable(),
+})
+
+export interface RealmsOptions {
+  readonly start: StartProcess
+  readonly log: Log
+  readonly services: Services
+  report(owner: string, during: string, error: unknown): void
+  /** Stops an extension for this reason; without one it may start again. */
+  blame(owner: string, why?: string): Promise<void>
+  /** It does not start again by itself, in later runs of the host either. */
+  quarantine(owner: string, why: string): Promise<void>
+}
+
+/** Whether this extension runs behind a bridge. */
+export const isApart = ({ manifest }: Found): boolean => manifest?.realm === 'isolate'
+
+/** What one extension has used since the start of the host; null: it cannot be told apart. */
+export interface Usage {
+  readonly restarts: number
+  readonly cpuMs: number | null
+  readonly memoryBytes: number | null
+}
+
+export interface Realms {
+  /** Loads a package into an isolate that leaves with `effects`. */
+  load(found: Found, effects: Effects): Promise<Extension>
+  usageOf(owner: string): Usage
+}
+
+interface Tenant {
+  readonly owner: string
+  readonly cell: Cell
+}
+
+export function createRealms(options: RealmsOptions): Realms {
+  const { log, services, report } = options
+  const histories = new Map<string, History>()
+  const tenants = new Map<number, Tenant>()
+  const spentMs = new Map<string, number>()
+  let shared: Promise<Sandbox> | undefined
+  let lastCell = 0
+
+  const historyOf = (owner: string): History => {
+    const history = histories.get(owner) ?? { isAlone: false, endings: [], restarts: 0 }
+    histories.set(owner, history)
+    return history
+  }
+
+  const ended = async (owner: string, ending: Ending, why: string): Promise<void> => {
+    const verdict = judge(historyOf(owner), ending, why, Date.now(), Math.random())
+    if (ending !== 'neighbour') report(owner, 'its isolate', new Error(why))
+    if ('quarantine' in verdict) await options.quarantine(owner, verdict.quarantine)
+    await options.blame(owner, `its isolate has ended: ${why}`)
+    if (!('againInMs' in verdict)) return
+    await new Promise(done => setTimeout(done, verdict.againInMs).unref())
+    await options.blame(owner)
+  }
+
+  const leave = (number: number): void => {
+    const tenant = tenants.get(number)
+    if (!tenant) return
+    tenants.delete(number)
+    spentMs.set(tenant.owner, (spentMs.get(tenant.owner) ?? 0) + tenant.cell.cpuMs())
+  }
+
+  /** Starts a process; at its end everybody in it is told, and the one whose code was running is held to account. */
+  const open = async (label: string, members: Set<number>): Promise<Sandbox> => {
+    const sandbox = await startSandbox(options.start, label, log)
+    void sandbox.ended.then(({ why, culprit }) => {
+      const lost = [...members].flatMap(number => {
+        const tenant = tenants.get(number)
+        leave(number)
+        return tenant ? [{ number, ...tenant }] : []
+      })
+      if (lost.length) log.warn(`${label}: ${why}; ${lost.length} extensions start again`)
+      for (const { number, owner, cell } of lost) {
+        const isCulprit = number === culprit
+        const reason = isCulprit ? why : 'its sandbox was brought down by another'
+        cell.end(reason)
+        void ended(owner, isCulprit ? 'process' : 'neighbour', reason).catch(error =>
+          log.error(messageOf(error)),
+        )
+      }
+    })
+    return sandbox
+  }
+
+  const membersOf = new WeakMap<Sandbox, Set<number>>()
+  const pick = async (owner: string): Promise<Sandbox> => {
+    const isAlone = historyOf(owner).isAlone
+    if (!isAlone && shared) {
+      const sandbox = await shared.catch(() => undefined)
+      if (sandbox && !sandbox.hasEnded) return sandbox
+      shared = undefined
+      return pick(owner)
+    }
+    const members = new Set<number>()
+    const opened = open(isAlone ? `sandbox of ${owner}` : 'sandbox', members).then(sandbox => {
+      membersOf.set(sandbox, members)
+      return sandbox
+    })
+    if (!isAlone) shared = opened
+    return opened
+  }
+  const release = (sandbox: Sandbox, number: number): void => {
+    const members = membersOf.get(sandbox)!
+    members.delete(number)
+    leave(number)
+    setTimeout(() => members.size === 0 && sandbox.end('nobody is in it any more'), idleMs).unref()
+  }
+
+  return {
+    async load(found, effects) {
+      const { id: owner, mainFile } = found
+      const modules = await collect(mainFile!)
+      const sandbox = await pick(owner)
+      lastCell += 1
+      const number = lastCell
+      let definition: z.output<typeof Definition> | undefined
+      let serve: Serve = verb => {
+        throw new Error(`${verb} has to wait for the setup`)
+      }
+      let refused: unknown[] | undefined = []
+      const cell = createCell({
+        sandbox,
+        number,
+        report: (during, error) => {
+          if (refused) refused.push(error)
+          else report(owner, during, error)
+        },
+        lost: why => {
+          release(sandbox, number)
+          void ended(owner, 'isolate', why).catch(error => log.error(messageOf(error)))
+        },
+      })
+      membersOf.get(sandbox)!.add(number)
+      tenants.set(number, { owner, cell })
+      effects.add('isolate', async () => {
+        await cell.close()
+        release(sandbox, number)
+      })
+      await cell.open({ memoryMb, ...modules }, (verb, args) => {
+        if (verb !== 'define') return serve(verb, args)
+        definition ??= Definition.parse(args[0])
+        return undefined
+      })
+      if (refused.length) throw refused[0]
+      if (!definition?.setup) throw new Error('the main module has no default export made by defineExtension')
+      const { config, deps, setup } = definition
+      return {
+        config: config === null || config === undefined ? undefined : revive(config),
+        deps,
+        async setup(ctx) {
+          const { requires, optional } = found.manifest!
+          const uses = new Set(Object.keys({ ...requires, ...optional }))
+          serve = createServe({ ctx, cell, services, uses, onClose: stop => effects.add('timers', stop) })
+          const methods = Object.fromEntries(
+            Object.entries(deps).map(([name, { id }]) => [name, Object.keys(methodsOf(services, id))]),
+          )
+          await cell.call(setup, [{ id: ctx.id, version: ctx.version }, ctx.config, methods])
+          const [first] = refused ?? []
+          refused = undefined
+          if (first) throw first
+        },
+      }
+    },
+    usageOf(owner) {
+      const tenant = [...tenants.values()].find(each => each.owner === owner)
+      const spent = spentMs.get(owner)
+      return {
+        restarts: histories.get(owner)?.restarts ?? 0,
+        cpuMs: tenant || spent !== undefined ? (tenant?.cell.cpuMs() ?? 0) + (spent ?? 0) : null,
+        memoryBytes: tenant ? tenant.cell.memoryBytes() : null,
+      }
+    },
+  }
+}

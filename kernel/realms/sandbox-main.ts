@@ -1,0 +1,140 @@
+// The program inside a sandbox process: one isolate per extension, strings in and strings out, one request at a time.
+// Everything that runs here was asked for by the host, in order, and each request gets exactly one answer; so the host
+// always knows whose code is running. No function of this process is ever handed to an isolate.
+import { readSync, writeFileSync, writeSync } from 'node:fs'
+import ivm from 'isolated-vm'
+import { createPacketReader, encodePacket, type Packet, packetLimitBytes } from '../../sdk/realm/packets.ts'
+import { type Load, requestKind, requestLimitBytes, verdict } from './requests.ts'
+
+interface Room {
+  readonly isolate: ivm.Isolate
+  readonly receive: ivm.Reference<(text: string) => void>
+  readonly drain: ivm.Reference<() => string>
+}
+
+type Answer = readonly [kind: number, text: string]
+
+const rooms = new Map<number, Room>()
+let snapshot: ivm.ExternalCopy<ArrayBuffer> | undefined
+
+/** What an isolate throws is a stranger's: its message may be a trap, or megabytes long. */
+const said = (error: unknown): string => {
+  try {
+    return String((error as Error).message).slice(0, 2000)
+  } catch {
+    return 'an error that cannot be read'
+  }
+}
+
+function load({ memoryMb, modules, runtime, main }: Load, limitMs: number): Room {
+  const options = { memoryLimit: memoryMb, snapshot, onCatastrophicError: () => process.abort() }
+  const isolate = new ivm.Isolate(options as ivm.IsolateOptions)
+  try {
+    const context = isolate.createContextSync()
+    const compiled = new Map<string, ivm.Module>()
+    const keys = new Map<ivm.Module, string>()
+    const compile = (key: string): ivm.Module => {
+      const module = compiled.get(key) ?? isolate.compileModuleSync(modules[key]!.code, { filename: key })
+      compiled.set(key, module)
+      keys.set(module, key)
+      return module
+    }
+    const run = (key: string): ivm.Module => {
+      const module = compile(key)
+      module.instantiateSync(context, (name, from) => {
+        const target = modules[keys.get(from)!]!.imports[name]
+        if (target === undefined)
+          throw new Error(`${keys.get(from)} imports "${name}", which this realm does not have`)
+        return compile(target)
+      })
+      module.evaluateSync({ timeout: limitMs })
+      return module
+    }
+    const { namespace } = run(runtime)
+    const reference = { reference: true } as const
+    const boot = namespace.getSync('boot', reference)
+    const extension = run(main).namespace.getSync('default', reference)
+    boot.applySync(undefined, [extension.derefInto()], { timeout: limitMs })
+    const room = {
+      isolate,
+      receive: namespace.getSync('receive', reference),
+      drain: namespace.getSync('drain', reference),
+    }
+    return room
+  } catch (error) {
+    if (!isolate.isDisposed) isolate.dispose()
+    throw error
+  }
+}
+
+/** Runs the isolate until nothing of it can go on, then fetches what it has to say. */
+function enter({ isolate, receive, drain }: Room, text: string, limitMs: number): Answer {
+  let stray: string | undefined
+  try {
+    receive.applySync(undefined, [text], { timeout: limitMs })
+  } catch (error) {
+    if (isolate.isDisposed) return [verdict.dead, 'it used more memory than it may']
+    stray = said(error)
+    if (stray === 'Script execution timed out.')
+      return [verdict.dead, `it ran for over ${limitMs} ms at a stretch`]
+  }
+  const out: unknown = drain.applySync(undefined, [], { timeout: limitMs })
+  if (typeof out !== 'string' || out.length > packetLimitBytes / 3)
+    return [verdict.dead, 'it sent more at once than may cross']
+  return stray === undefined ? [verdict.done, out] : [verdict.threw, `${stray}\n${out}`]
+}
+
+function answer({ kind, cell, amount, text }: Packet): Answer {
+  if (kind === requestKind.boot) {
+    snapshot = ivm.Isolate.createSnapshot([{ code: text }]) as unknown as ivm.ExternalCopy<ArrayBuffer>
+    return [verdict.done, '']
+  }
+  if (kind === requestKind.open) {
+    rooms.set(cell, load(JSON.parse(text) as Load, amount))
+    return [verdict.done, rooms.get(cell)!.drain.applySync(undefined, [], { timeout: amount })]
+  }
+  if (kind === requestKind.measure) {
+    const heaps = [...rooms].map(([id, { isolate }]) => {
+      const heap = isolate.isDisposed ? undefined : isolate.getHeapStatisticsSync()
+      return [id, (heap?.total_physical_size ?? 0) + (heap?.externally_allocated_size ?? 0)]
+    })
+    return [verdict.done, JSON.stringify({ rss: process.memoryUsage.rss(), heaps })]
+  }
+  const room = rooms.get(cell)
+  if (!room) return [verdict.dead, 'its isolate is not there']
+  if (kind === requestKind.enter) return enter(room, text, amount)
+  rooms.delete(cell)
+  if (!room.isolate.isDisposed) room.isolate.dispose()
+  return [verdict.done, '']
+}
+
+function serve(packet: Packet): void {
+  const cpuOf = (): bigint => rooms.get(packet.cell)?.isolate.cpuTime ?? 0n
+  const before = cpuOf()
+  let kind: number
+  let text: string
+  try {
+    ;[kind, text] = answer(packet)
+  } catch (error) {
+    ;[kind, text] = [verdict.dead, said(error)]
+  }
+  const room = rooms.get(packet.cell)
+  const spent = room ? Number((cpuOf() - before) / 1000n) : 0
+  if (kind === verdict.dead && room) {
+    rooms.delete(packet.cell)
+    if (!room.isolate.isDisposed) room.isolate.dispose()
+  }
+  const bytes = encodePacket({ kind, cell: packet.cell, seq: packet.seq, amount: spent, text })
+  for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at)
+}
+
+// If memory runs out, then here first.
+writeFileSync('/proc/self/oom_score_adj', '1000')
+const read = createPacketReader(requestLimitBytes)
+const chunk = Buffer.allocUnsafe(256 * 1024)
+for (;;) {
+  const length = readSync(0, chunk)
+  if (length === 0) process.exit(0)
+  // A copy: the reader keeps what is not yet whole.
+  for (const packet of read(Uint8Array.prototype.slice.call(chunk, 0, length))) serve(packet)
+}

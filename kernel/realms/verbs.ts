@@ -1,0 +1,235 @@
+// What an extension behind a bridge asks of its context: each verb checked in shape, then done by the kernel's own verb.
+import { type Context, HttpError, type Scope } from 'svc-host/sdk'
+import { z } from 'zod'
+import type { Services } from '../services.ts'
+import type { Cell, Serve } from './cell.ts'
+import { addRoute } from './routes.ts'
+import { revive } from './schemas.ts'
+import { callService, methodsOf, provideAcross } from './services.ts'
+import { Described, id, json, name, Point, RouteShape, text } from './shapes.ts'
+
+const scopeLimit = 1024
+const timerLimit = 256
+const leastTimerMs = 4
+const logLimit = { lines: 200, perMs: 1000 }
+
+/** Those that the host has opened count down from zero. */
+const scopeId = z.int()
+
+/** Fields that the log writes itself. */
+const reserved = new Set(['level', 'time', 'extension', 'msg', 'err', '__proto__'])
+
+/** What is named so belongs to the extension. */
+function checkOwn(what: string, own: string, kind: string): void {
+  if (!kind.startsWith(`${own}.`)) throw new Error(`${what} "${kind}" is not its own; name it "${own}.…"`)
+}
+
+export interface VerbsOptions {
+  readonly ctx: Context
+  readonly cell: Cell
+  readonly services: Services
+  /** Those that the manifest names. */
+  readonly uses: ReadonlySet<string>
+  /** Adds to what is undone last. */
+  onClose(stop: () => void): void
+}
+
+export function createServe({ ctx, cell, services, uses, onClose }: VerbsOptions): Serve {
+  const scopes = new Map<number, Scope & { close?(): Promise<void> }>([[0, ctx]])
+  const kinds = new Map<string, z.ZodType>()
+  const points = new Map<string, (input: unknown) => Promise<unknown>>()
+  const timers = new Map<number, NodeJS.Timeout>()
+  let lastOwnScope = -1
+  let lines = 0
+  let linesSince = 0
+  let requests = 0
+
+  onClose(() => {
+    for (const timer of timers.values()) clearTimeout(timer)
+  })
+  const watch = (number: number, scope: Scope): void => {
+    scope.signal.addEventListener('abort', () => cell.tell('abort', [`s${number}`]), { once: true })
+  }
+  watch(0, ctx)
+  const newKey = (): string => {
+    requests += 1
+    return `r${requests}`
+  }
+
+  const scopeOf = (number: number): Scope => {
+    const scope = scopes.get(number)
+    if (!scope) throw new Error('the scope has been closed')
+    return scope
+  }
+  const keepScope = (number: number, scope: Scope & { close?(): Promise<void> }): void => {
+    if (scopes.has(number) || scopes.size >= scopeLimit)
+      throw new Error(`over ${scopeLimit} scopes are open; close some`)
+    scopes.set(number, scope)
+    watch(number, scope)
+  }
+  const dropScope = (number: number): void => {
+    scopes.delete(number)
+    cell.tell('closed', [number])
+  }
+
+  const startTimer = (timer: number, ms: number, repeat: boolean, target: number): void => {
+    if (timers.size >= timerLimit) throw new Error(`over ${timerLimit} timers run at once; stop some`)
+    const wait = Math.min(Math.max(ms, leastTimerMs), 2 ** 31 - 1)
+    const fire = async (): Promise<void> => {
+      if (!repeat) timers.delete(timer)
+      await cell.call(target, []).catch(error => ctx.log.error(`timer: ${error.message}`))
+      // Only once it is done, so that a slow one cannot pile up.
+      if (timers.has(timer)) timers.set(timer, setTimeout(fire, wait))
+    }
+    timers.set(timer, setTimeout(fire, wait))
+  }
+
+  const log = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: object): void => {
+    const now = Date.now()
+    if (now - linesSince >= logLimit.perMs) {
+      if (lines > logLimit.lines) ctx.log.warn(`${lines - logLimit.lines} more lines of it were not logged`)
+      linesSince = now
+      lines = 0
+    }
+    lines += 1
+    if (lines > logLimit.lines) return
+    const kept = Object.entries(fields).filter(([key]) => !reserved.has(key))
+    ctx.log[level](message.slice(0, 4096), Object.fromEntries(kept.slice(0, 32)))
+  }
+
+  const verb = <S extends z.ZodType[]>(
+    shape: [...S],
+    run: (...args: { [I in keyof S]: z.output<S[I]> }) => unknown,
+  ) => {
+    const schema = z.tuple(shape as never).rest(z.undefined())
+    return (args: readonly unknown[]): unknown => {
+      const parsed = schema.safeParse(args)
+      if (!parsed.success)
+        throw new Error(`what was given does not fit: ${z.prettifyError(parsed.error).slice(0, 500)}`)
+      return (run as (...a: unknown[]) => unknown)(...(parsed.data as unknown[]))
+    }
+  }
+
+  const verbs = new Map<string, (args: readonly unknown[]) => unknown>([
+    ['log', verb([z.enum(['debug', 'info', 'warn', 'error']), z.string(), z.record(name, json)], log)],
+    ['timer', verb([id, z.number(), z.boolean(), id], startTimer)],
+    [
+      'stopTimer',
+      verb([id], timer => {
+        clearTimeout(timers.get(timer))
+        timers.delete(timer)
+      }),
+    ],
+    [
+      'effect',
+      verb([scopeId, text, id], (scope, label, start) =>
+        scopeOf(scope).effect(label, async () => {
+          const stop = z
+            .int()
+            .nullable()
+            .parse(await cell.call(start, []))
+          return stop === null ? undefined : async () => void (cell.isGone() || (await cell.call(stop, [])))
+        }),
+      ),
+    ],
+    [
+      'scope',
+      verb([scopeId, text, id], (outer, label, number) => keepScope(number, scopeOf(outer).scope(label))),
+    ],
+    [
+      'close',
+      verb([scopeId], async number => {
+        const scope = scopes.get(number)
+        await scope?.close?.()
+        if (scope?.close) dropScope(number)
+      }),
+    ],
+    [
+      'provide',
+      verb([scopeId, name, name, Described], (scope, ...rest) =>
+        provideAcross(cell, scopeOf(scope), ...rest),
+      ),
+    ],
+    [
+      'using',
+      verb([scopeId, name, id], (scope, service, target) =>
+        scopeOf(scope).using({ id: service, version: '' }, async (_service, sub) => {
+          const methods = Object.keys(methodsOf(services, service))
+          lastOwnScope -= 1
+          const number = lastOwnScope
+          keepScope(number, sub)
+          await sub.effect('its scope', () => () => dropScope(number))
+          await cell.call(target, [number, methods])
+        }),
+      ),
+    ],
+    [
+      'route',
+      verb([scopeId, RouteShape, id], (scope, ...rest) => addRoute(cell, scopeOf(scope), ...rest, newKey)),
+    ],
+    [
+      'on',
+      verb([scopeId, name, id], (scope, kind, target) =>
+        scopeOf(scope).on(
+          { kind, payload: z.looseObject({}) },
+          async event => void (await cell.call(target, [event])),
+        ),
+      ),
+    ],
+    [
+      'tap',
+      verb([scopeId, Point, z.number(), id], (scope, point, order, target) =>
+        scopeOf(scope).tap(point, input => cell.call(target, [input]), { order }),
+      ),
+    ],
+    [
+      'event',
+      verb([name, json], (kind, schema) => {
+        checkOwn('event', ctx.id, kind)
+        if (kinds.size >= 256) throw new Error('over 256 kinds of events; use fewer')
+        kinds.set(kind, revive(schema))
+      }),
+    ],
+    [
+      'emit',
+      verb([name, z.record(z.string(), json)], (kind, payload) => {
+        const schema = kinds.get(kind)
+        if (!schema) throw new Error(`event "${kind}" was not declared`)
+        ctx.emit({ kind, payload: schema as z.ZodType<object> }, payload)
+      }),
+    ],
+    [
+      'hookPoint',
+      verb([Point], point => {
+        checkOwn('hook point', ctx.id, point.id)
+        points.set(point.id, ctx.hookPoint(point) as (input: unknown) => Promise<unknown>)
+      }),
+    ],
+    [
+      'callHook',
+      verb([name, json], (point, input) => {
+        const call = points.get(point)
+        if (!call) throw new Error(`hook point "${point}" is not its own`)
+        return call(input)
+      }),
+    ],
+    [
+      'service',
+      verb([name, name, z.array(json).max(16)], (service, method, args) => {
+        if (!uses.has(service))
+          throw new Error(`service ${service} is neither in "requires" nor in "optional" of extension.json`)
+        return callService(services, service, method, args)
+      }),
+    ],
+    ['storageGet', verb([name], key => ctx.storage.get(key))],
+    ['storageSet', verb([name, json], (key, value) => ctx.storage.set(key, value))],
+    ['storageDelete', verb([name], key => ctx.storage.delete(key))],
+    ['storageKeys', verb([], () => ctx.storage.keys())],
+  ])
+
+  return (name, args) => {
+    const run = verbs.get(name)
+    if (!run) throw new HttpError(501, `there is no verb "${name.slice(0, 64)}" on this bridge`)
+    return run(args)
+  }
+}

@@ -1,0 +1,93 @@
+// Calls both ways over the bridge, as seen from inside: JSON in, JSON out, and functions as numbers.
+import { HttpError, isHttpError } from '../errors.ts'
+
+/** `do`: call this (0: nobody waits for an answer). `done`: the answer to such a call. */
+export type Message =
+  | readonly ['do', id: number, target: string | number, args: readonly unknown[]]
+  | readonly ['done', id: number, isGood: boolean, value?: unknown]
+
+/** An error as it crosses. */
+export interface Fault {
+  readonly message: string
+  readonly stack?: string | undefined
+  /** Of a typed refusal. */
+  readonly status?: number | undefined
+}
+
+type Fn = (...args: never[]) => unknown
+
+const out: string[] = []
+const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
+const handles = new Map<number, Fn>()
+const named: Record<string, Fn> = {}
+let lastId = 0
+let lastHandle = 0
+
+const post = (message: Message): void => void out.push(JSON.stringify(message))
+
+/** Tells the host; whatever it refuses shows in its log, and fails a setup under way. */
+export const tell = (verb: string, ...args: unknown[]): void => post(['do', 0, verb, args])
+
+/** Asks the host. */
+export const ask = <T>(verb: string, ...args: unknown[]): Promise<T> => {
+  lastId += 1
+  post(['do', lastId, verb, args])
+  return new Promise<T>((resolve, reject) => {
+    waiting.set(lastId, { resolve: resolve as (value: unknown) => void, reject })
+  })
+}
+
+/** A number under which the host can call this function. */
+export const handle = (fn: Fn): number => {
+  lastHandle += 1
+  handles.set(lastHandle, fn)
+  return lastHandle
+}
+export const forget = (number: number): void => void handles.delete(number)
+
+/** Makes a function known to the host by name. */
+export const answerTo = (name: string, fn: Fn): void => {
+  named[name] = fn
+}
+
+const faultOf = (error: unknown): Fault => {
+  if (!(error instanceof Error)) return { message: String(error) }
+  const status = isHttpError(error) ? error.status : undefined
+  return { message: error.message, stack: error.stack, status }
+}
+
+async function run(id: number, target: string | number, args: readonly unknown[]): Promise<void> {
+  const fn = typeof target === 'number' ? handles.get(target) : named[target]
+  if (id === 0) {
+    await fn?.(...(args as never[]))
+    return
+  }
+  try {
+    if (!fn) throw new Error('what was called has gone')
+    const value = await fn(...(args as never[]))
+    post(value === undefined ? ['done', id, true] : ['done', id, true, value])
+  } catch (error) {
+    post(['done', id, false, faultOf(error)])
+  }
+}
+
+/** Takes in what the host says: a list of messages. */
+export function receive(text: string): void {
+  for (const message of JSON.parse(text) as Message[]) {
+    if (message[0] === 'do') {
+      void run(message[1], message[2], message[3])
+      continue
+    }
+    const [, id, isGood, value] = message
+    const waiter = waiting.get(id)
+    waiting.delete(id)
+    if (isGood) waiter?.resolve(value)
+    else waiter?.reject(thrown(value as Fault))
+  }
+}
+
+const thrown = ({ message, status }: Fault): Error =>
+  status === undefined ? new Error(message) : new HttpError(status, message)
+
+/** Gives what is to be said to the host since the last time. */
+export const drain = (): string => `[${out.splice(0).join(',')}]`
