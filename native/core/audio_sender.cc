@@ -120,8 +120,7 @@ void AudioSender::code(const AudioChunk& chunk) {
     packetizer_.add_alone({opus, bytes}, capture_us);
   } else {
     if (packetizer_.begins()) {
-      packetizer_.set_parity(
-          sound_parity_for(packetizer_.group(), loss_.load(std::memory_order_relaxed)));
+      packetizer_.set_parity(sound_parity_for(packetizer_.group(), loss_.load(std::memory_order_relaxed)));
     }
     packetizer_.add({opus, bytes}, capture_us);
   }

@@ -22,8 +22,8 @@ constexpr double kKnownShards = 60;
 constexpr double kMostLoss = 0.3;
 constexpr double kBurstUs = 10e6;
 constexpr double kMostBurst = 4;
-// One packet in a minute of sound or so: its parity would be heard less than it costs. One loss among the shards
-// of some seconds is more than that already.
+// One packet in a minute of sound or so: its parity would be heard less than it costs. One loss among the
+// shards of some seconds is more than that already.
 constexpr double kLeastSoundLoss = 1e-4;
 // What is lost in this time after a jump was sent before the jump could help.
 constexpr int64_t kBlindUs = 400'000;
@@ -43,7 +43,8 @@ void LossEstimate::report(const LossReport& report) {
   const double shards = received + lost;
   if (shards <= 0) return;
   const double share = lost / shards;
-  // What was lost, without the leap at a first sign of more: a mean of the newest shards, of all while they are few.
+  // What was lost, without the leap at a first sign of more: a mean of the newest shards, of all while they
+  // are few.
   shards_ = std::min(kPastShards, shards_ + shards);
   measured_ += (share - measured_) * std::min(1.0, shards / shards_);
   const double expected = loss_ * shards;

@@ -9,14 +9,15 @@ namespace svc {
 /// Encode thread only. Decides by frame numbers and times that it is told.
 class Recovery {
  public:
-  /// `frame`, coded at `now_us`, is the first that needs none of the frames that a client asked about before it.
+  /// `frame`, coded at `now_us`, is the first that needs none of the frames that a client asked about before
+  /// it.
   void answered(uint32_t frame, int64_t now_us) {
     frame_ = frame;
     answered_us_ = now_us;
     from_.reset();
   }
-  /// The same, and `frame` refers only to frames before `from`. So will those that follow for a round trip: any
-  /// one of them that arrives will do, and a client need not ask again because the first was lost.
+  /// The same, and `frame` refers only to frames before `from`. So will those that follow for a round trip:
+  /// any one of them that arrives will do, and a client need not ask again because the first was lost.
   void answered_from(uint32_t from, uint32_t frame, int64_t now_us, int64_t rtt_us) {
     answered(frame, now_us);
     from_ = from;

@@ -10,21 +10,23 @@
 namespace svc {
 
 namespace {
-// Beyond a burst, while nothing is known of the path: two and a half times the bitrate. The largest frame, which
-// the encoder's buffer bounds at two mean ones, is then spread over four fifths of its interval. Measured with
-// keyframes of 60 to 100 packets at 16 Mbit/s through a queue of 64 KiB in front of 20 and 30 Mbit/s: at eight times
-// the bitrate after 32 packets 443 and 39 packets were lost in six seconds, now 0 and 1.
+// Beyond a burst, while nothing is known of the path: two and a half times the bitrate. The largest frame,
+// which the encoder's buffer bounds at two mean ones, is then spread over four fifths of its interval.
+// Measured with keyframes of 60 to 100 packets at 16 Mbit/s through a queue of 64 KiB in front of 20 and 30
+// Mbit/s: at eight times the bitrate after 32 packets 443 and 39 packets were lost in six seconds, now 0
+// and 1.
 constexpr double kPaceOverBitrate = 2.5;
 constexpr double kLeastPaceKbps = 10'000;
-// Where the path was measured: as fast as it goes, as nothing arrives sooner by standing in a queue. A tenth more,
-// or what was measured would be what was sent; and never so slow that frames would pile up here.
+// Where the path was measured: as fast as it goes, as nothing arrives sooner by standing in a queue. A tenth
+// more, or what was measured would be what was sent; and never so slow that frames would pile up here.
 constexpr double kPaceOverPath = 1.1;
 constexpr double kLeastOverBitrate = 1.5;
 constexpr int kMostPaceKbps = 1'000'000;
 // A burst a millisecond: waking for less costs more than it smooths.
 constexpr double kWakeUs = 1000;
 constexpr double kMostAtOnce = 8;
-// After the last packet of a frame: more than the pause of a game of 60 Hz, then twice more, should it be lost.
+// After the last packet of a frame: more than the pause of a game of 60 Hz, then twice more, should it be
+// lost.
 constexpr int64_t kTailUs[] = {20'000, 40'000, 80'000};
 }  // namespace
 
@@ -71,10 +73,10 @@ void Sender::run() {
     }
     const double per_us = pace() * 1e-3 / 8 / kMaxDatagramBytes;
     const int64_t now = now_us();
-    allowance =
-        std::min<double>(kBurstPackets, allowance + static_cast<double>(now - refilled) * per_us);
+    allowance = std::min<double>(kBurstPackets, allowance + static_cast<double>(now - refilled) * per_us);
     refilled = now;
-    const double wanted = std::min(std::clamp(per_us * kWakeUs, 1.0, kMostAtOnce), static_cast<double>(waiting));
+    const double wanted =
+        std::min(std::clamp(per_us * kWakeUs, 1.0, kMostAtOnce), static_cast<double>(waiting));
     if (allowance < wanted) {
       signal_.wait(seen, static_cast<int64_t>((wanted - allowance) / per_us) + 1);
       continue;

@@ -23,7 +23,8 @@ struct SendCounters {
 
 /// Packets that leave at once, before the rest of a large frame is spread out.
 constexpr int kBurstPackets = 16;
-/// What is sent beyond a burst, for a bitrate, and the rate at which datagrams were seen to arrive (0: not known).
+/// What is sent beyond a burst, for a bitrate, and the rate at which datagrams were seen to arrive (0: not
+/// known).
 int pace_kbps(int bitrate_kbps, uint32_t path_kbps);
 
 class Sender {
@@ -45,7 +46,8 @@ class Sender {
   size_t take_too_long() { return too_long_.exchange(0, std::memory_order_relaxed); }
   void set_bitrate(int kbps) { bitrate_kbps_.store(kbps, std::memory_order_relaxed); }
   int pace() const {
-    return pace_kbps(bitrate_kbps_.load(std::memory_order_relaxed), path_kbps_.load(std::memory_order_relaxed));
+    return pace_kbps(bitrate_kbps_.load(std::memory_order_relaxed),
+                     path_kbps_.load(std::memory_order_relaxed));
   }
   void set_path_rate(uint32_t kbps) { path_kbps_.store(kbps, std::memory_order_relaxed); }
   /// The newest frame of which all packets have left, or -1.

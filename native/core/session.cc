@@ -77,9 +77,9 @@ void Session::start(Listener listener) {
   }
   if (config_.sink) config_.sink->attach(input_);
   started_ = true;
-  sender_.start({.on_first =
-                     [this] { listener_.on_streaming(static_cast<double>(now_us() - opened_us_) / 1000); },
-                 .on_tail = [this](uint32_t frame) { on_tail(frame); }});
+  sender_.start(
+      {.on_first = [this] { listener_.on_streaming(static_cast<double>(now_us() - opened_us_) / 1000); },
+       .on_tail = [this](uint32_t frame) { on_tail(frame); }});
   if (audio_) audio_->start();
   thread_ = start_thread("svc-encode", Urgency::kHigh, [this] { run(); });
 }
