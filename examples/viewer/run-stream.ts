@@ -2,6 +2,7 @@
 import { closeSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import type { Connection, Mode, StreamSession, VideoFrame } from 'svc-host/stream'
 import { StreamError } from 'svc-host/stream'
+import { grantsText, inputGrants } from './grants.ts'
 import { decoderConfiguration, lengthPrefixed, nalType, nalTypes, nalUnits, pictureSize } from './h264.ts'
 import type { TimedEvents } from './input-script.ts'
 import { createRecording, type Recording } from './matroska.ts'
@@ -56,12 +57,14 @@ export const runStream = async (connection: Connection, options: RunOptions): Pr
     ...(options.audio && { audio: { channels: options.channels ?? 2, frameMs: 5 } }),
     ...(options.bitrateKbps && { bitrateKbps: options.bitrateKbps }),
     ...(options.onWait && { onWait: (_waitsFor, limitMs) => options.onWait?.(limitMs) }),
+    onGrants: grants => say(`from now on this device ${grantsText(grants)}`),
     signal,
   })
   const { started } = session
   say(
     `${connection.host.name} streams ${started.mode.width}x${started.mode.height}@${started.mode.hz} ${started.codec}`,
   )
+  if ((started.grants & inputGrants) !== inputGrants) say(`this device ${grantsText(started.grants)}`)
 
   let recording: Recording | undefined
   let player: Player | undefined

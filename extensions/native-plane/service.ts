@@ -1,4 +1,5 @@
 // The native plane put together: sockets, sessions and conversations, and the orderly way down.
+import { setImmediate } from 'node:timers/promises'
 import type { MediaEngine } from 'svc-host/api/media'
 import type { PairingQueue, PairingWindow } from 'svc-host/api/pairing'
 import type { HostIdentity } from 'svc-host/sdk'
@@ -57,6 +58,8 @@ export const openNativeService = async (parts: NativeServiceParts): Promise<Nati
     close: async () => {
       stopServing()
       await endSessions()
+      // By the next turn those who waited for the operator have been told.
+      await setImmediate()
       await listener.close()
       await media.close()
     },

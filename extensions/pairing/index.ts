@@ -20,7 +20,12 @@ export default defineExtension({
     const pairing = createPairing(roster, serving, error => {
       ctx.log.error('a device proved the PIN but could not be stored', { err: error })
     })
-    const queue = createQueue({ roster, serving, news: queueNews(ctx.emit), newId: () => pendingIds++ })
+    const queue = createQueue({
+      roster,
+      serving,
+      news: queueNews(ctx.emit, ctx.log),
+      newId: () => pendingIds++,
+    })
     await ctx.effect('watch over ends of access and of waiting', () => {
       const timer = setInterval(() => {
         roster.expire()

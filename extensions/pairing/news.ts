@@ -1,5 +1,5 @@
 // Events of pairing, made of the roster's and the queue's news.
-import type { Context } from 'svc-host/sdk'
+import type { Context, Log } from 'svc-host/sdk'
 import {
   accessChanged,
   accessExpired,
@@ -33,7 +33,12 @@ export const rosterNews = (emit: Emit): RosterNews => ({
   expired: client => emit(accessExpired, { device: device(client) }),
 })
 
-export const queueNews = (emit: Emit): QueueNews => ({
-  pending: knocking => emit(pairingPending, { device: device(knocking) }),
+export const queueNews = (emit: Emit, log: Pick<Log, 'info'>): QueueNews => ({
+  pending: knocking => {
+    const { id, name, fingerprint, source } = knocking
+    const how = source === 'lan' ? `approve ${id}` : `pair arm --fingerprint ${fingerprint}`
+    log.info(`"${name}" (${fingerprint.slice(0, 16)}) knocks; "svc-host ctl ${how}" lets it in`)
+    emit(pairingPending, { device: device(knocking) })
+  },
   denied: refused => emit(pairingDenied, { device: device(refused) }),
 })

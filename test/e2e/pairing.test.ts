@@ -122,6 +122,16 @@ test('a viewer that is interrupted while it waits leaves; approved meanwhile, it
   expect(again.text()).not.toContain('Waiting')
 })
 
+test('a viewer that waits hears that the host stops', async () => {
+  const viewer = await start('late')
+  await knocks(viewer.fingerprint)
+  expect((await host.api('PUT', '/extensions/native-plane', { enabled: false })).status).toBe(200)
+  expect(await viewer.code).toBe(7)
+  expect(viewer.text()).toContain('(stopping): the host is shutting down')
+  expect((await host.api('POST', '/native/pending/0/approve')).status).toBe(503)
+  expect((await host.api('PUT', '/extensions/native-plane', { enabled: true })).status).toBe(200)
+})
+
 test('unpairing ends the stream at once', async () => {
   const viewer = await start('guest')
   await approve(viewer.fingerprint)
@@ -177,11 +187,13 @@ test('what is typed arrives only while the device may type', async () => {
   const typing = (count: number) => until(`${count} lines`, () => typed().length >= count)
 
   await typing(3)
+  expect(viewer.text()).not.toContain('this device may')
   await change(viewer.fingerprint, { grants: 0x01 })
   await sleep(600)
   const before = typed()
   await sleep(1500)
   expect(typed()).toEqual(before)
+  expect(viewer.text()).toContain('from now on this device may use: gamepad')
   expect((await host.api('GET', '/status')).body.sessions).toMatchObject([{ access_level: 'controller' }])
 
   await change(viewer.fingerprint, { grants: 0x7f })
