@@ -51,6 +51,9 @@ class Actor {
             run();
           } catch (const svc::test::Failed&) {
             failed_ = true;
+          } catch (const Fault& fault) {
+            std::printf("  %s\n", fault.what());
+            failed_ = true;
           }
         }) {}
   ~Actor() {
