@@ -51,8 +51,9 @@
           'target_name': 'core_test',
           'type': 'executable',
           'sources': [
-            'core/audio_test.cc', 'core/control_test.cc', 'core/core_test.cc', 'core/devices_test.cc', 'core/packets_test.cc', 'core/parsers_test.cc',
-            'core/pipeline_test.cc', 'core/shared_test.cc', 'core/timing_test.cc', 'core/vectors_test.cc', '<@(core)',
+            'core/audio_test.cc', 'core/control_test.cc', 'core/core_test.cc', 'core/devices_test.cc',
+            'core/encoder_test.cc', 'core/packets_test.cc', 'core/parsers_test.cc', 'core/pipeline_test.cc',
+            'core/shared_test.cc', 'core/timing_test.cc', 'core/vectors_test.cc', '<@(core)',
           ],
           'include_dirs': ['core'],
         },

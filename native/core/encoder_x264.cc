@@ -37,7 +37,10 @@ class X264Encoder final : public Encoder {
     // Old pictures are kept for a client that has lost newer ones; the search for motion still looks at one
     // alone.
     const int room = std::clamp(kMostMacroblocksKept / macroblocks_, 2, kMostKept);
-    kept_ = std::clamp(config.hz * kKeptMs / 1000 + 1, 2, room);
+    few_ = std::clamp(config.hz * kFewMs / 1000 + 1, 2, room);
+    many_ = std::clamp(config.hz * kManyMs / 1000 + 1, 2, room);
+    quiet_pictures_ = int64_t{config.hz} * kQuietSeconds;
+    kept_ = few_;
     param_.i_dpb_size = kept_;
     // What libyuv's ARGBToI420 makes of a desktop's pixels: sRGB, BT.601 matrix, limited range.
     param_.vui.b_fullrange = 0;
@@ -82,6 +85,7 @@ class X264Encoder final : public Encoder {
     if (keyframe) {
       is_usable_.assign(1, true);
       keyframe_pts_ = picture_.i_pts;
+      fit_room();
     }
     if (is_usable_.size() > static_cast<size_t>(kept_)) is_usable_.pop_front();
     x264_nal_t* nals = nullptr;
@@ -99,7 +103,11 @@ class X264Encoder final : public Encoder {
   bool forget(uint32_t frames) override {
     const size_t gone = std::min<size_t>(frames, is_usable_.size());
     std::fill(is_usable_.end() - static_cast<ptrdiff_t>(gone), is_usable_.end(), false);
-    if (std::find(is_usable_.begin(), is_usable_.end(), true) == is_usable_.end()) return false;
+    asked_pts_ = pts_;
+    if (std::find(is_usable_.begin(), is_usable_.end(), true) == is_usable_.end()) {
+      if (is_usable_.size() == static_cast<size_t>(kept_)) wants_many_ = true;
+      return false;
+    }
     // libavcodec loses count where frame_num begins again among missing frames: it shows nothing for a round
     // of it.
     const int64_t newest = pts_ - 1 - keyframe_pts_;
@@ -111,9 +119,13 @@ class X264Encoder final : public Encoder {
   int fine_quantizer() const override { return 16; }
 
  private:
-  // A loss is told within a round trip, its detection and a frame; and now and then only the second time.
-  static constexpr int kKeptMs = 260;
+  // A loss is told within a round trip, its detection and a frame. On a short way few pictures are enough for
+  // that, and memory and cache are spared the others; on a long one, now and then, it is told only the second
+  // time.
+  static constexpr int kFewMs = 70;
+  static constexpr int kManyMs = 260;
   static constexpr int kMostKept = 16;
+  static constexpr int kQuietSeconds = 60;
   // Macroblocks that decoders of level 5.1 have room for, which any that does 4K has.
   static constexpr int kMostMacroblocksKept = 184'320;
 
@@ -122,6 +134,26 @@ class X264Encoder final : public Encoder {
     int round = 16;
     while (round <= kept_ + 1) round *= 2;
     return round;
+  }
+
+  /// A decoder is told how many pictures it has to keep in front of a keyframe, so the number changes there:
+  /// up when a loss reached back further than they do, which takes a keyframe anyway; down when one is asked
+  /// for after a long time without losses.
+  void fit_room() {
+    const bool was_quiet = pts_ - asked_pts_ > quiet_pictures_;
+    const int wanted = wants_many_ ? many_ : was_quiet ? few_ : kept_;
+    wants_many_ = false;
+    if (wanted == kept_) return;
+    param_.i_dpb_size = wanted;
+    x264_t* const opened = x264_encoder_open(&param_);
+    if (!opened) {
+      // The stream goes on as it was.
+      param_.i_dpb_size = kept_;
+      return;
+    }
+    x264_encoder_close(x264_);
+    x264_ = opened;
+    kept_ = wanted;
   }
 
   struct HeldSlice {
@@ -184,7 +216,13 @@ class X264Encoder final : public Encoder {
   int64_t pts_ = 0;
   int64_t keyframe_pts_ = 0;
   int macroblocks_;
+  int few_ = 0;
+  int many_ = 0;
   int kept_ = 0;
+  bool wants_many_ = false;
+  /// When a loss was told last, in pictures, and how many without one are a long time.
+  int64_t asked_pts_ = 0;
+  int64_t quiet_pictures_ = 0;
   /// Of the pictures that are kept, oldest first: whether the client may have them.
   std::deque<bool> is_usable_;
 

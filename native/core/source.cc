@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "clock.h"
 #include "fault.h"
@@ -80,9 +81,7 @@ void Source::watch(Watcher& watcher, Signal& signal, int hz) {
     const std::lock_guard held(lock_);
     watcher.wake = &signal;
     watcher.hz = hz;
-    // While nobody watched nothing was captured, so the newest picture may be an old one: only a new one will
-    // do.
-    if (watchers_.empty()) newest_ = Picture();
+    // The newest picture is not kept once all have it, and may be an old one: only a new one will do.
     if (!newest_) at_once_ = true;
     watcher.taken = newest_ ? published_ - 1 : published_;
     watchers_.push_back(&watcher);
@@ -94,6 +93,7 @@ void Source::unwatch(Watcher& watcher) {
   {
     const std::lock_guard held(lock_);
     std::erase(watchers_, &watcher);
+    if (watchers_.empty()) newest_ = Picture();
   }
   wake();
 }
@@ -106,7 +106,10 @@ Picture Source::take(Watcher& watcher, uint64_t& missed) {
     if (!newest_ || watcher.taken == published_) return taken;
     missed = published_ - watcher.taken - 1;
     watcher.taken = published_;
-    taken = newest_;
+    // Its slot is the next one to be written, while it is still in the cache.
+    const bool all_have_it = std::all_of(watchers_.begin(), watchers_.end(),
+                                         [&](const Watcher* other) { return other->taken == published_; });
+    taken = all_have_it ? std::exchange(newest_, Picture()) : newest_;
   }
   wake();
   return taken;
@@ -114,6 +117,7 @@ Picture Source::take(Watcher& watcher, uint64_t& missed) {
 
 void Source::publish(Picture picture) {
   const std::lock_guard held(lock_);
+  if (watchers_.empty()) return;
   newest_ = std::move(picture);
   published_++;
   at_once_ = false;

@@ -85,6 +85,7 @@ class Source {
  private:
   std::mutex lock_;
   std::vector<Watcher*> watchers_;
+  /// Until every watcher has taken it.
   Picture newest_;
   uint64_t published_ = 0;
   bool at_once_ = false;
