@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createServer, type TLSSocket } from 'node:tls'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { selfSigned } from './certificate.ts'
 import { addressOf, type ConnectOptions, connect } from './connection.ts'
 import { openControl } from './control.ts'
@@ -143,6 +143,82 @@ describe('trust', () => {
   })
 })
 
+describe('knocking', () => {
+  const mode = { width: 640, height: 480, hz: 60 }
+  const wait = { type: 'wait', for: 'approval', timeout_ms: 1000 }
+  const started = {
+    ...{
+      type: 'started',
+      session: '0011223344556677',
+      epoch: 1,
+      generation: 1,
+      mode,
+      video: { codec: 'h264' },
+    },
+    ...{ grants: 0, port: 9, bitrate_kbps: 1000, max_datagram_bytes: 1200, idle_timeout_ms: 1000 },
+  }
+  const knocking = async (port: number) => {
+    const waits: [string, number | undefined][] = []
+    const connection = await to(port, { intent: 'stream', knock: true })
+    const begun = connection.start({ mode, onWait: (...wait) => void waits.push(wait) })
+    return { waits, begun }
+  }
+  it('waits for as long as the host says, and pins a host that was never met once it has let the device in', async () => {
+    let letIn = () => {}
+    const port = await tlsPeer(
+      script([
+        say(welcome),
+        (message, socket) => {
+          say(wait)(message, socket)
+          letIn = () => say(started)(message, socket)
+        },
+      ]),
+    )
+    const { waits, begun } = await knocking(port)
+    await vi.waitUntil(() => waits.length > 0)
+    expect(waits).toEqual([['approval', 1000]])
+    expect(identity.hosts.list()).toEqual([])
+    letIn()
+    const session = await begun
+    expect(session.started).toMatchObject({ session: started.session, grants: 0 })
+    expect(identity.hosts.list()).toMatchObject([{ fingerprint: peerFingerprint, name: 'Den' }])
+    await session.close()
+  })
+  it.each(['denied', 'no-answer', 'outside-lan', 'busy', 'expired'])(
+    'ends with "%s", and pins nothing',
+    async reason => {
+      const refuse = (message: Record<string, unknown>, socket: TLSSocket) => {
+        if (reason !== 'outside-lan') say(wait)(message, socket)
+        say({ type: 'refuse', reason })(message, socket)
+      }
+      const { begun } = await knocking(await tlsPeer(script([say(welcome), refuse])))
+      await expect(begun).rejects.toMatchObject({
+        code: reason,
+        message: expect.stringContaining(`(${reason}): `),
+      })
+      expect(identity.hosts.list()).toEqual([])
+    },
+  )
+  it('is not what a client does unasked', async () => {
+    const heard: unknown[] = []
+    const port = await tlsPeer(script([say(welcome), message => void heard.push(message['type'])]))
+    const stranger = await to(port, { intent: 'stream', expectFingerprint: peerFingerprint })
+    await expect(stranger.start({ mode })).rejects.toMatchObject({ code: 'not-paired' })
+    expect(heard).toEqual([])
+    // Forgotten between hello and start.
+    const other = await tlsPeer(script([say({ ...welcome, paired: true }), say(wait)]))
+    const forgotten = await to(other, { intent: 'stream' })
+    await expect(forgotten.start({ mode })).rejects.toMatchObject({ code: 'not-paired' })
+  })
+  it('is given up with the caller’s signal', async () => {
+    const port = await tlsPeer(script([say(welcome), say(wait)]))
+    const connection = await to(port, { intent: 'stream', knock: true })
+    const stop = new AbortController()
+    const begun = connection.start({ mode, signal: stop.signal, onWait: () => stop.abort() })
+    await expect(begun).rejects.toMatchObject({ code: 'aborted' })
+  })
+})
+
 describe('messages', () => {
   const head = (length: number) => {
     const bytes = Buffer.alloc(4)
@@ -265,6 +341,8 @@ describe('messages', () => {
         'height',
         'code',
         'kbps',
+        'for',
+        'timeout_ms',
       ),
       value,
     )
