@@ -1,10 +1,7 @@
 // Listens to recorded streams with ffmpeg, and plays sound inside a session: pitch, levels, beeps, flashes.
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createSocket } from 'node:dgram'
-import { once } from 'node:events'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { type HostProcess, run, until } from './host.ts'
-import { seeded } from './relay.ts'
 import { bytesOf } from './video.ts'
 import type { XDisplay } from './x11.ts'
 
@@ -146,34 +143,4 @@ export async function writeTones(file: string, hz: readonly number[], seconds: n
   const source = `aevalsrc=exprs=${tones}:c=${layout}:s=${rate}:d=${seconds}`
   const { code, err } = await run('ffmpeg', ['-v', 'error', '-y', '-f', 'lavfi', '-i', source, file])
   if (code !== 0) throw new Error(`ffmpeg: ${err}`)
-}
-
-/** A path to a host's media port that loses a share of what the host sends, and knows which sound that was. */
-export async function lossyPath(hostPort: number, seed: number) {
-  const [front, back] = [createSocket('udp4'), createSocket('udp4')]
-  for (const socket of [front, back]) socket.bind(0, '127.0.0.1')
-  await Promise.all([once(front, 'listening'), once(back, 'listening')])
-  const random = seeded(seed)
-  const lostSound: number[] = []
-  let client = 0
-  let loss = 0
-  front.on('message', (datagram, { port }) => {
-    client = port
-    back.send(datagram, hostPort, '127.0.0.1')
-  })
-  back.on('message', datagram => {
-    if (random() >= loss) front.send(datagram, client, '127.0.0.1')
-    else if ((datagram[0]! & 15) === 2) lostSound.push(Number(datagram.readBigUInt64BE(12)))
-  })
-  return {
-    port: front.address().port,
-    lose: (share: number): void => {
-      loss = share
-    },
-    /** Counters of the datagrams of sound that were lost. */
-    lostSound: lostSound as readonly number[],
-    close: async (): Promise<void> => {
-      await Promise.all([front, back].map(socket => new Promise<void>(done => socket.close(() => done()))))
-    },
-  }
 }
