@@ -96,6 +96,8 @@ function load(): Addon {
   const builds = engineFolders(root).find(folder => existsSync(join(folder, `${flavour}.json`)))
   if (!builds) throw new Error(`the media engine is not built; ${remedy}`)
   const { key } = JSON.parse(readFileSync(join(builds, `${flavour}.json`), 'utf8')) as { key: string }
+  // Read by the sound client whenever it connects.
+  process.env['PULSE_CLIENTCONFIG'] = join(root, 'native/pulse-client.conf')
   const loaded = require(join(builds, key, 'engine.node')) as Addon
   if (loaded.abi !== abi) {
     throw new Error(`the media engine was built for interface ${loaded.abi}, but ${abi} is wanted; ${remedy}`)
