@@ -9,6 +9,8 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import type { Identity, Mode } from '../../sdk/stream/index.ts'
 import { type Client, follow, type Happened, makeDevices, watch } from '../harness/clients.ts'
 import { fingerprintOf, type HostProcess, run, serve, startViewer, until } from '../harness/host.ts'
+import { openRelay } from '../harness/relay.ts'
+import { watchStarvation } from '../harness/starvation.ts'
 import { lastColour } from '../harness/video.ts'
 import { type XDisplay, xDisplays } from '../harness/x11.ts'
 
@@ -266,6 +268,36 @@ test('the address of a client may change in mid-stream: frames and input go on',
     await until('its end', () => happened.of(client.id, mark).includes('session.ended local'))
   } finally {
     nat.close()
+  }
+})
+
+test('a loss of the last pictures before a still screen is noticed although nothing follows them', async () => {
+  const relay = await openRelay(host.nativePort, { delayMs: 20 })
+  const starvation = watchStarvation(host.pid)
+  try {
+    const client = await watch(host, devices[0]!, modes[1]!, { mediaPort: relay.port })
+    const display = await displayOf(modes[1]!)
+    await isTyping(display)
+    let still = { frames: 0, sinceMs: 0 }
+    await until('a still screen', () => {
+      if (still.frames !== client.frames()) still = { frames: client.frames(), sinceMs: performance.now() }
+      return performance.now() - still.sinceMs > 700
+    })
+    relay.change({ delayMs: 20, losesVideo: true }, 'toClient')
+    await paint(display, colours[1])
+    // Longer than the host refines a picture: all of them are lost, and it has nothing more to send.
+    await sleep(1500)
+    expect(client.frames()).toBe(still.frames)
+    relay.change({ delayMs: 20 }, 'toClient')
+    const aliveMs = performance.now()
+    await client.more(1)
+    const seenMs = client.newest()!.arrivalUs / 1000
+    expect(seenMs - aliveMs - starvation.between(aliveMs, seenMs)).toBeLessThanOrEqual(200)
+    await sees(client, colours[1])
+    await client.session.close()
+  } finally {
+    starvation.stop()
+    await relay.close()
   }
 })
 
