@@ -74,7 +74,7 @@ export function declarePair(program: Parser, verb: Verb, { out }: CommandContext
         const [native, compat, knocking] = await Promise.all([
           host.request<Window>('GET', '/native/pair'),
           orElse<CompatPairing | null>(host.request<CompatPairing>('GET', '/pair'), null),
-          host.request<unknown[]>('GET', '/native/pending'),
+          orElse<unknown[]>(host.request<unknown[]>('GET', '/native/pending'), []),
         ])
         const waiting = (compat?.pending ?? []).map(
           ({ uniqueid, peer_ip }) =>

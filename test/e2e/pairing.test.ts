@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { loadIdentity } from '../../sdk/stream/index.ts'
 import { follow, type Happened } from '../harness/clients.ts'
 import { type HostProcess, run, serve, startViewer, until } from '../harness/host.ts'
+import { openNetwork } from '../harness/network.ts'
 import { probe } from '../harness/video.ts'
 import { streamedDisplay, xDisplays } from '../harness/x11.ts'
 
@@ -130,6 +131,33 @@ test('a viewer that waits hears that the host stops', async () => {
   expect(viewer.text()).toContain('(stopping): the host is shutting down')
   expect((await host.api('POST', '/native/pending/0/approve')).status).toBe(503)
   expect((await host.api('PUT', '/extensions/native-plane', { enabled: true })).status).toBe(200)
+})
+
+test('from outside its network a device is listed, and pairs by a PIN that is meant for it alone', async () => {
+  const network = await openNetwork('public')
+  try {
+    const dir = join(folder, 'outsider')
+    const { fingerprint } = await loadIdentity(dir)
+    const visit = (...args: string[]) =>
+      run('ip', [
+        ...['netns', 'exec', network.name, process.execPath],
+        ...['--conditions=svc-source', '--no-node-snapshot', '--disable-warning=ExperimentalWarning'],
+        ...['examples/viewer/main.ts', 'stream', `${network.hostAddress}:${host.nativePort}`, ...mode],
+        ...['--identity', dir, '--seconds', '0.5', ...args],
+      ])
+    const first = await visit()
+    expect(first).toMatchObject({ code: 4, err: expect.stringContaining('ask for a PIN that is meant for') })
+    const { id, source } = await knocks(fingerprint)
+    expect(source).toBe('wan')
+    expect((await host.api('POST', `/native/pending/${id}/approve`)).status).toBe(409)
+    expect(await visit('--pin', await host.arm())).toMatchObject({ code: 4 })
+    const { pin } = await ctl('pair', 'arm', '--fingerprint', fingerprint.slice(0, 16))
+    const paired = await visit('--pin', pin)
+    expect(paired.code, paired.err).toBe(0)
+    expect(await pending()).toEqual([])
+  } finally {
+    await network.close()
+  }
 })
 
 test('unpairing ends the stream at once', async () => {

@@ -24,12 +24,15 @@ const must = async (...[command, ...args]: [string, ...string[]]): Promise<strin
   return out
 }
 
-export async function openNetwork(): Promise<Network> {
+/** With private addresses, or with public ones of a range that is for examples only. */
+export async function openNetwork(range: 'private' | 'public' = 'private'): Promise<Network> {
   // Names of interfaces are short; the process number keeps runs apart.
   const id = process.pid % 100_000
   const name = `svc-loss-${id}`
   const [outside, inside] = [`svcl${id}a`, `svcl${id}b`]
-  const subnet = `10.${200 + (id % 50)}.${(id >> 6) % 250}`
+  const subnet = range === 'private' ? `10.${200 + (id % 50)}.${(id >> 6) % 250}` : '203.0.113'
+  const first = range === 'private' ? 0 : 4 * (id % 64)
+  const [near, far] = [1, 2].map(last => `${subnet}.${first + last}`) as [string, string]
   const inNamespace = (...args: [string, ...string[]]) => must('ip', 'netns', 'exec', name, ...args)
   const close = async () => {
     await run('ip', ['link', 'del', outside])
@@ -41,9 +44,9 @@ export async function openNetwork(): Promise<Network> {
     await must('ip', 'link', 'set', inside, 'netns', name)
     // Without this a burst crosses as one segment, and one throw of the dice drops all of it.
     await must('ip', 'link', 'set', outside, 'gso_max_segs', '1')
-    await must('ip', 'addr', 'add', `${subnet}.1/30`, 'dev', outside)
+    await must('ip', 'addr', 'add', `${near}/30`, 'dev', outside)
     await must('ip', 'link', 'set', outside, 'up')
-    await inNamespace('ip', 'addr', 'add', `${subnet}.2/30`, 'dev', inside)
+    await inNamespace('ip', 'addr', 'add', `${far}/30`, 'dev', inside)
     await inNamespace('ip', 'link', 'set', inside, 'up')
     await inNamespace('ip', 'link', 'set', 'lo', 'up')
   } catch (error) {
@@ -53,7 +56,7 @@ export async function openNetwork(): Promise<Network> {
   const nft = (rules: string) => inNamespace('nft', rules)
   return {
     name,
-    hostAddress: `${subnet}.1`,
+    hostAddress: near,
     dropUdp: async percent => {
       await nft('add table inet loss')
       await nft('add chain inet loss in { type filter hook input priority 0; }')
