@@ -1,5 +1,5 @@
 // The ledger's steps of installing, updating, going back and removing, as functions of the ledger before.
-import type { Ledger } from './ledger.ts'
+import type { Entry, Ledger } from './ledger.ts'
 import type { Tier } from './schema.ts'
 
 export interface Arrival {
@@ -15,43 +15,56 @@ export interface Arrival {
   readonly installedAt: number
 }
 
+/** What is gone back to when the next version does not come up. */
+function fallbackOf({ dependencies, packages }: Ledger, pkg: string): Pick<Entry, 'fallback'> {
+  const version = dependencies[pkg]
+  if (version === undefined) return {}
+  const { fallback: _, ...entry } = packages[pkg] ?? {}
+  return { fallback: { version, ...(packages[pkg] && { entry: entry as Entry }) } }
+}
+
 /** Names the new version; where another runs, that one is what is gone back to until the new one has come up. */
 export function withArrival(ledger: Ledger, arrival: Arrival): Ledger {
   const { pkg, id, version, tier, source, entryId, integrity, seal, installedAt } = arrival
-  const {
-    fallback: _,
-    source: _source,
-    entryId: _entry,
-    ...former
-  } = ledger.packages[pkg] ?? { pinned: false }
-  const before = ledger.dependencies[pkg]
+  const former = ledger.packages[pkg]
+  const entry: Entry = {
+    id,
+    tier,
+    installedAt,
+    pinned: former?.pinned ?? false,
+    integrity: { ...former?.integrity, [version]: integrity },
+    ...(source !== undefined && { source }),
+    ...(entryId !== undefined && { entryId }),
+    ...(former?.previous !== undefined && { previous: former.previous }),
+    ...fallbackOf(ledger, pkg),
+  }
   return {
     ...ledger,
     dependencies: { ...ledger.dependencies, [pkg]: version },
     seals: { ...ledger.seals, [pkg]: { ...ledger.seals[pkg], [version]: seal } },
-    packages: {
-      ...ledger.packages,
-      [pkg]: {
-        ...former,
-        id,
-        tier,
-        ...(source !== undefined && { source }),
-        ...(entryId !== undefined && { entryId }),
-        installedAt,
-        integrity: { ...ledger.packages[pkg]?.integrity, [version]: integrity },
-        ...(before !== undefined && before !== version && { fallback: before }),
-      },
-    },
+    packages: { ...ledger.packages, [pkg]: entry },
   }
 }
 
 /** The version that a rollback goes back to, on trial like any other. */
 export function withRollback(ledger: Ledger, pkg: string): Ledger {
-  const entry = ledger.packages[pkg]!
+  const { fallback: _, ...entry } = ledger.packages[pkg]!
   return {
     ...ledger,
     dependencies: { ...ledger.dependencies, [pkg]: entry.previous! },
-    packages: { ...ledger.packages, [pkg]: { ...entry, fallback: ledger.dependencies[pkg]! } },
+    packages: { ...ledger.packages, [pkg]: { ...entry, ...fallbackOf(ledger, pkg) } },
+  }
+}
+
+/** Back to what was there before the version that is on trial. */
+export function withFallback(ledger: Ledger, pkg: string): Ledger {
+  const { fallback } = ledger.packages[pkg] ?? {}
+  if (!fallback) return ledger
+  const { [pkg]: _, ...packages } = ledger.packages
+  return {
+    ...ledger,
+    dependencies: { ...ledger.dependencies, [pkg]: fallback.version },
+    packages: { ...packages, ...(fallback.entry && { [pkg]: fallback.entry }) },
   }
 }
 
@@ -59,7 +72,7 @@ export function withRollback(ledger: Ledger, pkg: string): Ledger {
 export function withProof(ledger: Ledger, pkg: string): Ledger {
   const { fallback, ...entry } = ledger.packages[pkg]!
   if (fallback === undefined) return ledger
-  return { ...ledger, packages: { ...ledger.packages, [pkg]: { ...entry, previous: fallback } } }
+  return { ...ledger, packages: { ...ledger.packages, [pkg]: { ...entry, previous: fallback.version } } }
 }
 
 /** Names it no more; what is left of it is to be removed. */

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { Tier } from './schema.ts'
 
-const Entry = z.looseObject({
+const SettledEntry = z.looseObject({
   id: z.string(),
   tier: Tier,
   source: z.string().optional(),
@@ -15,9 +15,11 @@ const Entry = z.looseObject({
   integrity: z.record(z.string(), z.string()).default({}),
   /** What a rollback goes back to. */
   previous: z.string().optional(),
-  /** Set while an update has not shown that it comes up: the version to go back to. */
-  fallback: z.string().optional(),
   pinned: z.boolean().default(false),
+})
+const Entry = SettledEntry.extend({
+  /** There while an update has not shown that it comes up: what to go back to. */
+  fallback: z.object({ version: z.string(), entry: SettledEntry.optional() }).optional(),
 })
 export type Entry = z.output<typeof Entry>
 
@@ -107,4 +109,6 @@ export async function writeOrRemove(layout: Layout, ledger: Ledger): Promise<voi
 
 /** The versions of a package that are kept: what runs, and what an update or a rollback may go back to. */
 export const keptVersions = ({ dependencies, packages }: Ledger, pkg: string): string[] =>
-  [dependencies[pkg], packages[pkg]?.previous, packages[pkg]?.fallback].filter(each => each !== undefined)
+  [dependencies[pkg], packages[pkg]?.previous, packages[pkg]?.fallback?.version].filter(
+    each => each !== undefined,
+  )

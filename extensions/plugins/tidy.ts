@@ -1,6 +1,7 @@
 // Bringing the folders in line with the ledger: after a crash before anything starts, and after each operation.
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { withFallback } from './change.ts'
 import { keptVersions, type Layout, layoutOf, readLedger, writeLedger, writeOrRemove } from './ledger.ts'
 
 const remove = (path: string): Promise<void> => rm(path, { recursive: true, force: true })
@@ -12,13 +13,8 @@ export async function recover(configDir: string): Promise<void> {
   await remove(layout.work)
   await remove(`${layout.ledger}.new`)
   const ledger = await readLedger(layout)
-  const trials = Object.entries(ledger.packages).filter(([, entry]) => entry.fallback !== undefined)
-  if (trials.length === 0) return
-  for (const [pkg, entry] of trials) {
-    ledger.dependencies[pkg] = entry.fallback!
-    delete entry.fallback
-  }
-  await writeLedger(layout, ledger)
+  const trials = Object.keys(ledger.packages).filter(pkg => ledger.packages[pkg]!.fallback !== undefined)
+  if (trials.length > 0) await writeLedger(layout, trials.reduce(withFallback, ledger))
 }
 
 export interface Remains {
@@ -58,7 +54,14 @@ export async function sweep(configDir: string, { owed, forget }: Remains): Promi
       return left.length ? [[pkg, Object.fromEntries(left)]] : []
     }),
   )
-  const next = { ...ledger, seals, removing: ledger.removing.filter(each => !done.includes(each)) }
+  const packages = Object.fromEntries(
+    Object.entries(ledger.packages).map(([pkg, entry]) => {
+      const versions = keptVersions(ledger, pkg)
+      const integrity = Object.entries(entry.integrity).filter(([version]) => versions.includes(version))
+      return [pkg, { ...entry, integrity: Object.fromEntries(integrity) }]
+    }),
+  )
+  const next = { ...ledger, seals, packages, removing: ledger.removing.filter(each => !done.includes(each)) }
   if (JSON.stringify(next) !== JSON.stringify(ledger)) await writeOrRemove(layout, next)
   await removeEmpty(layout)
 }

@@ -1,0 +1,98 @@
+// Packages from a registry: a real one on loopback, published to by npm, found by npm's own configuration.
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { startHost, type TestHost } from 'svc-host/testing'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { run } from '../../kernel/cli.ts'
+import { type PackageOptions, writePackage } from '../../test/harness/packages.ts'
+import { type Registry, startRegistry } from '../../test/harness/registry.ts'
+
+// npm takes seconds for each call where others work too.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 })
+
+let registry: Registry
+let host: TestHost
+let shop: string
+const before = { ...process.env }
+beforeAll(async () => {
+  shop = mkdtempSync(join(tmpdir(), 'svc-registry-shop-'))
+  registry = await startRegistry('@svc')
+  Object.assign(process.env, registry.env)
+  host = await startHost({ extensions: ['plugins'] })
+})
+afterAll(async () => {
+  process.env = before
+  await host?.stop()
+  await registry?.stop()
+  rmSync(shop, { recursive: true })
+})
+
+async function type(...argv: string[]) {
+  const texts = { out: '', err: '' }
+  const into = (name: 'out' | 'err') =>
+    new Writable({
+      write(chunk, _encoding, done) {
+        texts[name] += chunk
+        done()
+      },
+    })
+  const env = { SVC_CONFIG_DIR: host.configDir }
+  const around = { out: into('out'), err: into('err'), env, signal: new AbortController().signal }
+  return { code: await run(['plugins', ...argv], around), ...texts }
+}
+const publish = (id: string, options: PackageOptions = {}): Promise<void> =>
+  registry.publish(writePackage(mkdtempSync(join(shop, 'p-')), id, { pkg: `@svc/plugin-${id}`, ...options }))
+const version = async () => (await host.inject('GET', '/tiny')).json?.version
+
+test('a name is found in the vendor’s scope, updated to the newest, and taken back when that does not come up', async () => {
+  await publish('tiny')
+  expect(await type('add', 'tiny', '--trust')).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('@svc/plugin-tiny 1.0.0 is installed'),
+  })
+  expect(await version()).toBe('1.0.0')
+  expect((await type('update')).out).toContain('@svc/plugin-tiny 1.0.0 is installed already')
+  await publish('tiny', { version: '1.1.0' })
+  expect(await type('update', 'tiny')).toMatchObject({ code: 0 })
+  expect(await version()).toBe('1.1.0')
+  await publish('tiny', { version: '1.2.0', setup: 'throw new Error("no bulb")' })
+  expect(await type('update', 'tiny')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('1.1.0 is on again'),
+  })
+  expect(await version()).toBe('1.1.0')
+  expect(await type('update', 'tiny', '--version', '1.0.0')).toMatchObject({ code: 0 })
+  expect(await version()).toBe('1.0.0')
+  expect(readdirSync(join(host.configDir, 'plugins')).sort()).toEqual(['.versions', 'package.json'])
+})
+
+test('what the registry does not have, or has changed behind npm’s back, is refused in one sentence', async () => {
+  expect(await type('add', 'nobody')).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/^npm: .*not found/i),
+  })
+  await publish('changed')
+  const stored = join(registry.storage, '@svc/plugin-changed/plugin-changed-1.0.0.tgz')
+  writeFileSync(stored, 'something else')
+  const refused = await type('add', 'changed')
+  expect(refused).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/^npm: .*(integrity|sha512|corrupt)/i),
+  })
+  expect(refused.err).not.toContain('127.0.0.1')
+})
+
+test('a scope is looked up where it is said to be', async () => {
+  const other = await startRegistry('@acme')
+  try {
+    const folder = writePackage(mkdtempSync(join(shop, 'o-')), 'lamp', { pkg: '@acme/plugin-lamp' })
+    await other.publish(folder)
+    const given = ['--allow-public-registry', '--trust', '--registry', `@acme=${other.url}`]
+    expect(await type('add', '@acme/plugin-lamp', ...given)).toMatchObject({ code: 0 })
+    expect(await type('remove', 'lamp')).toMatchObject({ code: 0 })
+  } finally {
+    await other.stop()
+  }
+})
