@@ -11,7 +11,9 @@ export async function withoutRights(spec: ProcessSpec, configDir: string): Promi
   canWrap ??= new Promise(done => execFile('/usr/bin/env', [...wrap, 'true'], error => done(!error)))
   const plain = [spec.command, ...(spec.args ?? [])]
   const hide = ['--tmpfs', configDir]
-  if (spec.folders) hide.push('--tmpfs', await runtimeFolder())
+  // Beside our folders lie the buses of a user's own services, which start whatever they are asked to, unconfined.
+  const personal = isRoot() ? undefined : process.env['XDG_RUNTIME_DIR']
+  if (spec.folders) hide.push('--tmpfs', personal || (await runtimeFolder()))
   for (const path of spec.folders ?? []) hide.push('--bind', path, path)
   const hidden = (await canWrap) && [...wrap, ...hide]
   if (!isRoot()) {
