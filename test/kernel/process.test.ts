@@ -56,8 +56,8 @@ test('recorded before and struck out after; a process that ends by itself leaves
   )
   child.stdin!.write('go\n')
   expect(await child.exited).toEqual({ code: 3, signal: null })
-  await expect.poll(effects).toEqual([])
-  await expect.poll(journal).toContain('"op":"done"')
+  await expect.poll(effects, { timeout: 5000 }).toEqual([])
+  await expect.poll(journal, { timeout: 5000 }).toContain('"op":"done"')
 })
 
 test('stop ends the group, those who ignore the signal, and those who have left the group', async () => {
