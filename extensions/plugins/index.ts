@@ -1,5 +1,6 @@
 // Plugins: what is installed beside the built-ins, and installing, updating and removing it while the host runs.
-import { PluginCatalog, PluginPackages, storeChanged, storeProgressed } from 'svc-host/api/plugins'
+import { PluginCatalog } from 'svc-host/api/catalog'
+import { PluginPackages, storeChanged, storeProgressed } from 'svc-host/api/plugins'
 import { defineExtension, Extensions, HostInfo } from 'svc-host/sdk'
 import { hostNpm } from './host-npm.ts'
 import { installedPackages, installedRows } from './installed.ts'
@@ -48,6 +49,7 @@ export default defineExtension({
     ctx.provide(PluginPackages, {
       installed: async () => installedPackages(await ledger()),
       isBusy: jobs.isBusy,
+      announce: () => ctx.emit(storeChanged, {}),
     })
     const rows = async () => installedRows(await ledger(), extensions.list(), catalog)
     ctx.route(...routes({ packages, jobs, rows }))

@@ -1,7 +1,8 @@
 // What is installed, as the API tells it: the ledger beside what runs and what the catalogs say.
 
 import semver from 'semver'
-import type { InstalledPackage, PluginCatalog } from 'svc-host/api/plugins'
+import type { PluginCatalog } from 'svc-host/api/catalog'
+import type { InstalledPackage } from 'svc-host/api/plugins'
 import type { ExtensionRecord } from 'svc-host/sdk'
 import type { Ledger } from './ledger.ts'
 import type { InstalledRow } from './schema.ts'

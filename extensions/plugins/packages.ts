@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { CatalogOffer, PluginCatalog } from 'svc-host/api/plugins'
+import type { CatalogOffer, PluginCatalog } from 'svc-host/api/catalog'
 import { type Examined, type ExtensionRecord, type Extensions, HttpError, type Log } from 'svc-host/sdk'
 import { type Arrival, withArrival, withoutPackage, withProof, withRollback } from './change.ts'
 import type { Jobs, Progress } from './jobs.ts'

@@ -17,6 +17,7 @@ const isNoble = (to: string): boolean => /^@noble\/(curves|hashes)(\/|$)/.test(t
 
 /** What a built-in may use besides zod. Each is its own: no two parts of the host share a package behind the scenes. */
 const packagesOfExtension: Record<string, string[]> = {
+  'extensions/catalog': ['semver'],
   'extensions/ctl': ['commander'],
   'extensions/discovery': ['commander'],
   'extensions/host-setup': ['commander'],
