@@ -1,6 +1,6 @@
 // How long the host's and this process's threads waited for a processor: what a busy neighbour adds to every time that a
 // test measures, told by the kernel's scheduler.
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 
 export interface Starvation {
   /** Time that threads stood ready and did not run between two values of `performance.now()`, all added up, milliseconds. */
@@ -20,7 +20,7 @@ const waitedMs = (path: string): number => {
 }
 /** The engine's threads of a process: what a picture, an answer or a datagram passes through. */
 const engineThreads = (pid: number): string[] =>
-  readdirSync(`/proc/${pid}/task`)
+  (existsSync(`/proc/${pid}/task`) ? readdirSync(`/proc/${pid}/task`) : [])
     .map(thread => `/proc/${pid}/task/${thread}`)
     .filter(path => {
       try {
@@ -30,10 +30,15 @@ const engineThreads = (pid: number): string[] =>
       }
     })
 
-/** Watches from now on, and the threads that the host has now. */
+/** Watches from now on: an encoder that is opened anew has other threads, and what the old ones waited still counts. */
 export function watchStarvation(hostPid: number): Starvation {
-  const threads = [...engineThreads(hostPid), `/proc/${process.pid}/task/${process.pid}`]
-  const total = () => threads.reduce((sum, path) => sum + waitedMs(path), 0)
+  const waited = new Map<string, number>()
+  const total = () => {
+    for (const path of [...engineThreads(hostPid), `/proc/${process.pid}/task/${process.pid}`]) {
+      waited.set(path, Math.max(waited.get(path) ?? 0, waitedMs(path)))
+    }
+    return [...waited.values()].reduce((sum, ms) => sum + ms, 0)
+  }
   const seen = [{ atMs: performance.now(), waitedMs: total() }]
   const timer = setInterval(() => seen.push({ atMs: performance.now(), waitedMs: total() }), everyMs)
   return {
