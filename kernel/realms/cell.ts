@@ -13,6 +13,8 @@ const loadLimitMs = 2000
 /** What may wait for it, and what may come from it in one entry. */
 const queueLimit = 1024
 const batchLimit = 1024
+/** Answers that it may owe. */
+const owedLimit = 4096
 /** Characters of one message to it. */
 const textLimit = 4 * 1024 * 1024
 /** Part of the time that it may keep the sandbox or the host busy, and how much it may borrow. */
@@ -185,6 +187,11 @@ export function createCell({ sandbox, number, report, lost }: CellOptions): Cell
         if (gone !== undefined) return reject(new Error(`its isolate has ended: ${gone}`))
         if (queue.length >= queueLimit)
           return reject(new Error('it is too busy: too much waits for it already'))
+        if (waiting.size >= owedLimit) {
+          reject(new Error('it owes too many answers'))
+          fail(`it owes over ${owedLimit} answers`)
+          return
+        }
         lastId += 1
         push(['do', lastId, target, args])
         waiting.set(lastId, { resolve, reject })

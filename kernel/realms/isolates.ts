@@ -7,6 +7,7 @@ import { messageOf } from '../errors.ts'
 import type { Effects } from '../scope.ts'
 import type { Services } from '../services.ts'
 import { type Cell, createCell, type Serve } from './cell.ts'
+import { createFlow } from './flow.ts'
 import { collect } from './modules.ts'
 import { type Ending, type History, judge } from './policy.ts'
 import { type Sandbox, type StartProcess, startSandbox } from './sandbox.ts'
@@ -14,6 +15,7 @@ import { revive } from './schemas.ts'
 import { methodsOf } from './services.ts'
 import { createServe } from './verbs.ts'
 
+const mistakesPerSecond = 10
 /** Heap of one extension. */
 const memoryMb = 64
 /** How long a shared process is kept for the next one. */
@@ -147,12 +149,15 @@ export function createRealms(options: RealmsOptions): Realms {
         throw new Error(`${verb} has to wait for the setup`)
       }
       let refused: unknown[] | undefined = []
+      const mayReport = createFlow(mistakesPerSecond, count =>
+        report(owner, 'its isolate', new Error(`${count} more mistakes within a second`)),
+      )
       const cell = createCell({
         sandbox,
         number,
         report: (during, error) => {
           if (refused) refused.push(error)
-          else report(owner, during, error)
+          else if (mayReport()) report(owner, during, error)
         },
         lost: why => {
           release(sandbox, number)

@@ -10,6 +10,9 @@ const headersIn =
 const headersOut =
   /^(etag|last-modified|location|retry-after|content-disposition|content-language|link|x-svc-[a-z-]+)$/
 
+const isSafe = ([header, value]: [string, string]): boolean =>
+  headersOut.test(header.toLowerCase()) && /^[\t\x20-\x7e]*$/.test(value)
+
 /** Registers a route whose handler is a call over the bridge; `newKey` names its abort signal there. */
 export function addRoute(
   cell: Cell,
@@ -42,7 +45,7 @@ export function addRoute(
         const headers = Object.fromEntries(Object.entries(request.headers).filter(([h]) => headersIn.test(h)))
         const { params, query, body, caller } = request
         const answer = Answer.parse(await cell.call(target, [key, { params, query, body, headers, caller }]))
-        const kept = Object.entries(answer.headers ?? {}).filter(([h]) => headersOut.test(h.toLowerCase()))
+        const kept = Object.entries(answer.headers ?? {}).filter(isSafe)
         return reply(answer.status, answer.value, Object.fromEntries(kept))
       } finally {
         request.signal.removeEventListener('abort', gone)

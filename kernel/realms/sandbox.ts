@@ -48,7 +48,7 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 
 /** The program and what it needs, and nothing else, under a root of its own. */
-async function commandLine(): Promise<string[]> {
+async function makeCommandLine(): Promise<string[]> {
   const packageOf = (name: string, from: string): string =>
     dirname(createRequire(from).resolve(`${name}/package.json`))
   const ivm = packageOf('isolated-vm', import.meta.url)
@@ -87,6 +87,16 @@ async function innermost(pid: number): Promise<number> {
 async function residentBytes(pid: number): Promise<number> {
   const fields = (await readFile(`/proc/${pid}/statm`, 'latin1').catch(() => '')).split(' ')
   return Number(fields[1] ?? 0) * 4096
+}
+
+let made: Promise<string[]> | undefined
+/** Worked out once; what fails is tried again. */
+const commandLine = (): Promise<string[]> => {
+  made ??= makeCommandLine()
+  made.catch(() => {
+    made = undefined
+  })
+  return made
 }
 
 export type StartProcess = (label: string, spec: ProcessSpec) => Promise<ManagedProcess>

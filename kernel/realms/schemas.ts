@@ -36,10 +36,10 @@ function tame(schema: unknown): Json | boolean {
     const { $ref } = node
     if (typeof $ref === 'string') {
       const name = /^#\/\$defs\/(.+)$/.exec($ref)?.[1]
-      if (name === undefined || !Object.hasOwn(definitions, name) || trail.includes(name))
-        throw new Error(
-          `a schema that refers to itself (${$ref.slice(0, 80)}) cannot cross; use z.json() for the inner part`,
-        )
+      // What repeats itself is checked once here, and the rest where it was declared.
+      if ($ref === '#' || (name !== undefined && trail.includes(name))) return {}
+      if (name === undefined || !Object.hasOwn(definitions, name))
+        throw new Error(`a schema refers to "${$ref.slice(0, 80)}", which is not there`)
       return walk(definitions[name], [...trail, name])
     }
     const out: Json = {}

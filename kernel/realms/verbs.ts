@@ -3,6 +3,7 @@ import { type Context, HttpError, type Scope } from 'svc-host/sdk'
 import { z } from 'zod'
 import type { Services } from '../services.ts'
 import type { Cell, Serve } from './cell.ts'
+import { createFlow } from './flow.ts'
 import { addRoute } from './routes.ts'
 import { revive } from './schemas.ts'
 import { callService, methodsOf, provideAcross } from './services.ts'
@@ -11,7 +12,7 @@ import { Described, id, json, name, Point, RouteShape, text } from './shapes.ts'
 const scopeLimit = 1024
 const timerLimit = 256
 const leastTimerMs = 4
-const logLimit = { lines: 200, perMs: 1000 }
+const linesPerSecond = 200
 
 /** Those that the host has opened count down from zero. */
 const scopeId = z.int()
@@ -40,8 +41,9 @@ export function createServe({ ctx, cell, services, uses, onClose }: VerbsOptions
   const points = new Map<string, (input: unknown) => Promise<unknown>>()
   const timers = new Map<number, NodeJS.Timeout>()
   let lastOwnScope = -1
-  let lines = 0
-  let linesSince = 0
+  const mayLog = createFlow(linesPerSecond, count =>
+    ctx.log.warn(`${count} more lines of it were not logged`),
+  )
   let requests = 0
 
   onClose(() => {
@@ -85,14 +87,7 @@ export function createServe({ ctx, cell, services, uses, onClose }: VerbsOptions
   }
 
   const log = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: object): void => {
-    const now = Date.now()
-    if (now - linesSince >= logLimit.perMs) {
-      if (lines > logLimit.lines) ctx.log.warn(`${lines - logLimit.lines} more lines of it were not logged`)
-      linesSince = now
-      lines = 0
-    }
-    lines += 1
-    if (lines > logLimit.lines) return
+    if (!mayLog()) return
     const kept = Object.entries(fields).filter(([key]) => !reserved.has(key))
     ctx.log[level](message.slice(0, 4096), Object.fromEntries(kept.slice(0, 32)))
   }

@@ -51,9 +51,13 @@ export const answerTo = (name: string, fn: Fn): void => {
 }
 
 const faultOf = (error: unknown): Fault => {
-  if (!(error instanceof Error)) return { message: String(error) }
-  const status = isHttpError(error) ? error.status : undefined
-  return { message: error.message, stack: error.stack, status }
+  try {
+    if (!(error instanceof Error)) return { message: String(error) }
+    const status = isHttpError(error) ? error.status : undefined
+    return { message: String(error.message), stack: String(error.stack), status }
+  } catch {
+    return { message: 'an error that cannot be read' }
+  }
 }
 
 async function run(id: number, target: string | number, args: readonly unknown[]): Promise<void> {
