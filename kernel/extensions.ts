@@ -196,7 +196,10 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
 
   const reach: Reach = { ...parts, report: faults.report, changed, leaving }
 
-  const recordOf = (unit: Unit): ExtensionRecord => describe(unit, faults.count(unit.found.id))
+  const recordOf = (unit: Unit): ExtensionRecord => {
+    const { id } = unit.found
+    return describe(unit, { errors: faults.count(id), taps: reach.hooks.taps(id) })
+  }
 
   return {
     isOn,

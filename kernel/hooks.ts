@@ -1,5 +1,6 @@
-// Hook points: taps in order, each attributed and limited in time; the point says what a failing tap means.
-import { type HookPoint, isHttpError } from 'svc-host/sdk'
+// Hook points: taps in order, each attributed, timed and limited; the point says what a failing tap means.
+import { createHistogram } from 'node:perf_hooks'
+import { type ExtensionRecord, type HookPoint, isHttpError } from 'svc-host/sdk'
 import { AsyncSeriesBailHook, AsyncSeriesHook, AsyncSeriesWaterfallHook } from 'tapable'
 import { type ExtensionError, runAs, within } from './errors.ts'
 
@@ -10,7 +11,12 @@ interface Tap {
   readonly owner: string
   readonly order: number
   readonly fn: Fn
+  /** How long each call took, in microseconds. */
+  readonly took: ReturnType<typeof createHistogram>
 }
+
+/** Up to a minute, two digits: some ten kilobytes for each tap, however often it is called. */
+const timing = { lowest: 1, highest: 60_000_000, figures: 2 }
 
 interface Place {
   readonly taps: Set<Tap>
@@ -24,6 +30,8 @@ export interface Hooks {
   /** Makes `owner` the one that calls this point; throws when somebody else is. */
   own(owner: string, point: HookPoint<never, unknown>): { call: Call; release: () => void }
   tap(owner: string, point: HookPoint<never, unknown>, fn: Fn, order: number): () => void
+  /** The taps of `owner` and how long they take. */
+  taps(owner: string): ExtensionRecord['taps']
 }
 
 export function createHooks(
@@ -38,6 +46,7 @@ export function createHooks(
   }
 
   const runTap = async (point: HookPoint<never>, tap: Tap, input: never): Promise<unknown> => {
+    const startedAt = performance.now()
     try {
       return await within(
         point.limitMs,
@@ -50,6 +59,8 @@ export function createHooks(
       const attributed = report(tap.owner, `hook ${point.id}`, error)
       if (refuses) throw attributed
       return undefined
+    } finally {
+      tap.took.record(Math.max(1, Math.round((performance.now() - startedAt) * 1000)))
     }
   }
 
@@ -92,7 +103,7 @@ export function createHooks(
       if (place.point && place.point.kind !== point.kind) {
         throw new Error(`hook point ${point.id} is ${place.point.kind}, not ${point.kind}`)
       }
-      const tap: Tap = { owner, order, fn }
+      const tap: Tap = { owner, order, fn, took: createHistogram(timing) }
       place.taps.add(tap)
       place.call = undefined
       return () => {
@@ -101,5 +112,16 @@ export function createHooks(
         if (place.taps.size === 0 && place.owner === undefined) places.delete(point.id)
       }
     },
+    taps: owner =>
+      [...places].flatMap(([hook, { taps }]) =>
+        [...taps]
+          .filter(tap => tap.owner === owner)
+          .map(({ took }) => ({
+            hook,
+            calls: took.count,
+            p50_ms: took.count ? took.percentile(50) / 1000 : null,
+            p99_ms: took.count ? took.percentile(99) / 1000 : null,
+          })),
+      ),
   }
 }

@@ -125,7 +125,10 @@ export function withDependants(first: readonly Unit[], all: readonly Unit[]): Se
 }
 
 /** The unit as the API shows it. */
-export function describe({ found, isEnabled, state, why, effects }: Unit, errors: number): ExtensionRecord {
+export function describe(
+  { found, isEnabled, state, why, effects }: Unit,
+  counted: Pick<ExtensionRecord, 'errors' | 'taps'>,
+): ExtensionRecord {
   const { id, manifest, builtin } = found
   const named = (services: Readonly<Record<string, string>> = {}): string[] =>
     Object.entries(services).map(([name, range]) => `${name}@${range}`)
@@ -141,6 +144,6 @@ export function describe({ found, isEnabled, state, why, effects }: Unit, errors
     provides: named(manifest?.provides),
     requires: named(manifest?.requires),
     effects: effects?.labels() ?? [],
-    errors,
+    ...counted,
   }
 }

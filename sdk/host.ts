@@ -61,6 +61,16 @@ export const ExtensionRecord = z
     requires: z.array(z.string()).describe('services, as name@range'),
     effects: z.array(z.string()).describe('labels of what it has registered'),
     errors: z.number().int().describe('since the start of the host'),
+    taps: z
+      .array(
+        z.object({
+          hook: z.string(),
+          calls: z.number().int(),
+          p50_ms: z.number().nullable().describe('null before the first call'),
+          p99_ms: z.number().nullable(),
+        }),
+      )
+      .describe('where it decides or adds at hook points, and how long it takes there'),
   })
   .meta({ id: 'Extension' })
 export type ExtensionRecord = z.output<typeof ExtensionRecord>

@@ -77,6 +77,13 @@ export function detailText(
     ['requires', record?.requires.join(', ')],
     ['in effect', record?.effects.join(', ')],
     ['errors', record && String(record.errors)],
+    ...(record?.taps ?? []).map(
+      ({ hook, calls, p50_ms, p99_ms }) =>
+        [
+          `at ${hook}`,
+          calls ? `${calls} calls, p50 ${p50_ms} ms, p99 ${p99_ms} ms` : 'not called yet',
+        ] as const,
+    ),
     [
       'installed',
       row?.installed_at === undefined ? undefined : new Date(row.installed_at * 1000).toISOString(),

@@ -18,10 +18,11 @@ const over = (sources: readonly Source[], limit: number): string[] =>
 // extensions (890), their verbs with every way back (680) and boot and command line (350) make 1,900. What it has to survive
 // takes as many again: hostile HTTP and TLS with routes that come and go (810), changes outside the process that a crash
 // must not leave behind (520), and files, settings and secrets that are broken, old or somebody else's (540).
-// By 120 for extensions that run elsewhere: key-value storage (storage.ts), quarantine, stopping and starting one whose code has gone.
+// By 120 for extensions that run elsewhere: key-value storage (storage.ts), quarantine, stopping and starting one whose code has gone;
+// by 30 for the time that each tap takes.
 // The realms were planned at 700 lines: two thirds of what is there is shapes, limits and sentences for what strangers get wrong.
 test('the kernel fits its budget', () => {
-  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(3900)
+  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(3930)
   expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(1500)
   expect(over(kernel, 250)).toEqual([])
 })
@@ -31,7 +32,7 @@ test('the kernel fits its budget', () => {
 // and by 30 for services that can be described and storage.
 test('the author API fits its budget', () => {
   expect(authorApi.length).toBeGreaterThan(3)
-  expect(total(authorApi), authorApi.map(s => `${s.path} ${linesOf(s)}`).join(', ')).toBeLessThanOrEqual(630)
+  expect(total(authorApi), authorApi.map(s => `${s.path} ${linesOf(s)}`).join(', ')).toBeLessThanOrEqual(645)
 })
 
 test('no file of an extension is over 300 lines', () => {

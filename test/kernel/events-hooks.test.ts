@@ -165,6 +165,26 @@ test('a call under way keeps its taps; a second owner and a wrong kind are refus
   release()
 })
 
+test('each tap is timed, and its owner can see it', async () => {
+  const hooks = createHooks(nobody)
+  const point = hook.waterfall<string>('word.make', { onFailure: 'skip' })
+  const { call } = hooks.own('owner', point as never)
+  const slow = async (word: string) => {
+    await new Promise(done => setTimeout(done, 30))
+    return word
+  }
+  hooks.tap('slow', point as never, slow as never, 0)
+  hooks.tap('quick', point as never, ((word: string) => word) as never, 1)
+  expect(hooks.taps('slow')).toEqual([{ hook: 'word.make', calls: 0, p50_ms: null, p99_ms: null }])
+  for (let i = 0; i < 3; i++) await call('')
+  expect(hooks.taps('slow')).toEqual([
+    { hook: 'word.make', calls: 3, p50_ms: expect.any(Number), p99_ms: expect.any(Number) },
+  ])
+  expect(hooks.taps('slow')[0]!.p50_ms).toBeGreaterThanOrEqual(29)
+  expect(hooks.taps('quick')[0]!.calls).toBe(3)
+  expect(hooks.taps('nobody')).toEqual([])
+})
+
 test('host.started carries what extensions add; the bus is a service', async () => {
   let newest = 0
   const watcher: InlineExtension = {

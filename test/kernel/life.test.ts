@@ -194,6 +194,7 @@ test('a failing setup undoes everything, last first, and stops nobody else; swit
     why: 'setup failed: no luck',
     effects: [],
     errors: 1,
+    taps: [],
   })
   expect(h.service(Diary)).toBeUndefined()
   const line = h.logs.find(({ msg }) => msg === '[broken] setup: no luck')
