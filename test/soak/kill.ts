@@ -59,9 +59,16 @@ export const killSweep: Sweep = {
           if (kept.length) throw new Error(`folders outlived the crash: ${kept.join(', ')}`)
           const broken = readdirSync(configDir).filter(name => name.includes('.broken-'))
           if (broken.length) throw new Error(`files broke: ${broken.join(', ')}`)
-          const roster = await next.api('GET', '/native/clients')
-          if (roster.body.length !== 1)
-            throw new Error(`the roster has ${roster.body.length} devices instead of one`)
+          // Health is told as soon as anything is served; what keeps the roster may still be starting.
+          const roster = await until(
+            'the roster',
+            async () => {
+              const { status, body } = await next.api('GET', '/native/clients')
+              return status === 200 && body
+            },
+            withinMs,
+          )
+          if (roster.length !== 1) throw new Error(`the roster has ${roster.length} devices instead of one`)
         } finally {
           await next.stop()
         }
