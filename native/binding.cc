@@ -451,6 +451,7 @@ Napi::Value sample(const Napi::CallbackInfo& info) {
     set("audio_parity_packets", sample.audio->parity_packets);
     set("audio_wire_bytes", sample.audio->wire_bytes);
     set("audio_dropped", sample.audio->dropped_chunks);
+    set("audio_packets_lost", sample.audio->lost_packets);
     set("audio_corrected_samples", sample.audio->corrected_samples);
     set("audio_drift_ppm", sample.audio->drift_ppm);
   }

@@ -190,12 +190,14 @@ export interface Sample {
   readonly host_p99_us: number
   readonly input_events: number
   readonly input_dropped: number
-  /** Sealed datagrams of sound, parity among them; these six are absent without sound. */
+  /** Sealed datagrams of sound, parity among them; these seven are absent without sound. */
   readonly audio_packets?: number
   readonly audio_parity_packets?: number
   readonly audio_wire_bytes?: number
   /** Pieces of 5 ms that were captured and came too late to be sent. */
   readonly audio_dropped?: number
+  /** Packets that never came to the client and parity could not bring back, as it reports: silence, or concealed. */
+  readonly audio_packets_lost?: number
   /** Samples made or left out to keep sound and picture together, since the source of sound was opened. */
   readonly audio_corrected_samples?: number
   /** How much faster than the picture's clock that of the sound runs, parts per million. */

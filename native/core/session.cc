@@ -322,6 +322,7 @@ Sample Session::sample() {
   now.lost = read(lost_);
   now.recovered = read(recovered_);
   now.frames_lost = read(frames_lost_);
+  now.audio_lost = read(audio_lost_);
   if (audio_) {
     now.audio_packets = read(audio_->counters.packets);
     now.audio_parity = read(audio_->counters.parity_packets);
@@ -368,6 +369,7 @@ Sample Session::sample() {
         .parity_packets = now.audio_parity - was.audio_parity,
         .wire_bytes = now.audio_wire - was.audio_wire,
         .dropped_chunks = now.audio_dropped - was.audio_dropped,
+        .lost_packets = uint32_t{now.audio_lost - was.audio_lost},
         .corrected_samples = source.corrected,
         .drift_ppm = source.drift_ppm,
     };

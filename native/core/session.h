@@ -117,6 +117,8 @@ struct Sample {
     uint64_t parity_packets;
     uint64_t wire_bytes;
     uint64_t dropped_chunks;
+    /// From the client's reports: packets that parity could not bring back.
+    uint64_t lost_packets;
     /// Since the source was opened; the drift is the newest.
     uint64_t corrected_samples;
     double drift_ppm;
@@ -276,6 +278,7 @@ class Session final : private Receiver, private SliceSink {
   std::atomic<uint32_t> lost_{0};
   std::atomic<uint32_t> recovered_{0};
   std::atomic<uint32_t> frames_lost_{0};
+  std::atomic<uint32_t> audio_lost_{0};
   std::atomic<uint32_t> rtt_us_{0};
   std::atomic<double> loss_measured_{0};
   std::atomic<double> loss_to_mend_{LossEstimate().to_mend()};
@@ -288,7 +291,7 @@ class Session final : private Receiver, private SliceSink {
     uint64_t audio_packets = 0, audio_parity = 0, audio_wire = 0, audio_dropped = 0;
     uint64_t frames_new = 0, frames_repeated = 0, frames_dropped = 0, packets = 0, wire = 0, payload = 0,
              parity = 0, send_dropped = 0, input_events = 0, input_dropped = 0, keyframes = 0, recoveries = 0;
-    uint32_t lost = 0, recovered = 0, frames_lost = 0;
+    uint32_t lost = 0, recovered = 0, frames_lost = 0, audio_lost = 0;
   } sampled_;
 };
 

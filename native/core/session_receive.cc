@@ -70,6 +70,7 @@ void Session::on_path(View payload, size_t datagram_bytes, int64_t now) {
         lost_.store(get32(body.data + 8), std::memory_order_relaxed);
         recovered_.store(get32(body.data + 12), std::memory_order_relaxed);
         frames_lost_.store(get32(body.data + 16), std::memory_order_relaxed);
+        audio_lost_.store(get32(body.data + 20), std::memory_order_relaxed);
         has_feedback_.store(true, std::memory_order_release);
         on_feedback(body, now);
         break;

@@ -253,6 +253,8 @@ describe('a session', () => {
       expect(told.recovered_audio_packets).toBeGreaterThan(30)
       // Packets of silence stand alone, ten a second: one of twenty of those is gone, and nobody hears it.
       expect(told.lost_audio_packets).toBeLessThanOrEqual(8)
+      const reported = sampled.reduce((sum, sample) => sum + (sample['audio_packets_lost'] ?? 0), 0)
+      expect(reported).toBeLessThanOrEqual(told.lost_audio_packets)
       const parity = sampled.map(sample => sample['audio_parity_packets']! / (sample['audio_packets'] || 1))
       expect(Math.max(...parity)).toBeGreaterThan(0.4)
     } finally {
