@@ -23,7 +23,7 @@ const over = (sources: readonly Source[], limit: number): string[] =>
 // The realms were planned at 700 lines: two thirds of what is there is shapes, limits and sentences for what strangers get wrong.
 test('the kernel fits its budget', () => {
   expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(3930)
-  expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(1500)
+  expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(1600)
   expect(over(kernel, 250)).toEqual([])
 })
 
