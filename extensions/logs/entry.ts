@@ -13,13 +13,18 @@ const showError = (error: unknown): string => {
 }
 
 export function entryOf({ seq, tsMs, level, extension, message, fields }: LogRecord): LogEntry {
-  const { err, ...rest } = fields
+  // Lines that others have written beside the host come with a name and a time of their own.
+  const { err, target, ts_ms, ...own } = fields
+  const isForeign = typeof target === 'string' && target.startsWith('plugin:')
+  const rest = isForeign
+    ? own
+    : { ...own, ...(target !== undefined && { target }), ...(ts_ms !== undefined && { ts_ms }) }
   const pairs = Object.entries(rest).map(([key, value]) => ` ${key}=${show(value)}`)
   return {
     seq,
-    ts_ms: tsMs,
+    ts_ms: isForeign && typeof ts_ms === 'number' ? ts_ms : tsMs,
     level: level.toUpperCase() as LogEntry['level'],
-    target: extension,
+    target: isForeign ? target : extension,
     msg: message + pairs.join('') + (err === undefined ? '' : showError(err)),
   }
 }

@@ -12,6 +12,7 @@ import type { InstallRequest, Job, Tier } from './schema.ts'
 import { type Fetched, fetchPackage } from './source.ts'
 import { idOfPackage, parseSpec, type Spec, SpecRefused } from './spec.ts'
 import { sweep } from './tidy.ts'
+import { syncTokens } from './tokens.ts'
 
 export interface PackagesOptions {
   readonly configDir: string
@@ -80,6 +81,10 @@ export function createPackages(options: PackagesOptions) {
     const { id } = next.packages[pkg]!
     const former = recordOf(extensions.list(), id)?.state
     await writeLedger(layout, next)
+    await syncTokens(
+      configDir,
+      Object.values(next.packages).map(each => each.id),
+    )
     say.phase('starting')
     const now = recordOf(await reload(), id)
     const isUpdate = before.dependencies[pkg] !== undefined

@@ -3,6 +3,7 @@ import { readdir, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { withFallback } from './change.ts'
 import { keptVersions, type Layout, layoutOf, readLedger, writeLedger, writeOrRemove } from './ledger.ts'
+import { syncTokens } from './tokens.ts'
 
 const remove = (path: string): Promise<void> => rm(path, { recursive: true, force: true })
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
@@ -63,6 +64,7 @@ export async function sweep(configDir: string, { owed, forget }: Remains): Promi
   )
   const next = { ...ledger, seals, packages, removing: ledger.removing.filter(each => !done.includes(each)) }
   if (JSON.stringify(next) !== JSON.stringify(ledger)) await writeOrRemove(layout, next)
+  await syncTokens(configDir, [...kept.keys()])
   await removeEmpty(layout)
 }
 

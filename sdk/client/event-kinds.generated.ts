@@ -13,6 +13,7 @@ export const eventKinds = [
   'pairing.completed',
   'pairing.denied',
   'pairing.pending',
+  'plugins.changed',
   'session.ended',
   'session.started',
   'store.changed',

@@ -1,0 +1,36 @@
+// Tokens of installed plugins, `plugin-run/plugin-tokens.json`: one for each, made with it and gone with it.
+import { randomBytes } from 'node:crypto'
+import { mkdir, open, readFile, rename, rm, rmdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { z } from 'zod'
+
+const Tokens = z.record(z.string(), z.string())
+
+/** Brings the tokens in line with what is installed; a broken file is made anew, and with it every token. */
+export async function syncTokens(configDir: string, ids: readonly string[]): Promise<void> {
+  const path = join(configDir, 'plugin-run', 'plugin-tokens.json')
+  const text = await readFile(path, 'utf8').catch(() => '{}')
+  let before: Record<string, string> = {}
+  try {
+    before = Tokens.parse(JSON.parse(text))
+  } catch {}
+  const next = Object.fromEntries(
+    [...ids].sort().map(id => [id, before[id] ?? randomBytes(32).toString('hex')]),
+  )
+  if (ids.length === 0) {
+    await rm(path, { force: true })
+    await rmdir(dirname(path)).catch(() => {})
+    return
+  }
+  const content = `${JSON.stringify(next, null, 2)}\n`
+  if (content === text) return
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const file = await open(`${path}.new`, 'w', 0o600)
+  try {
+    await file.writeFile(content)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+}
