@@ -28,7 +28,10 @@ export const waitForApproval = async (
   const knock = queue.knock({ fingerprint, name, address })
   if ('refused' in knock) {
     if (knock.refused === 'stopping') sendAway(channel, 'stopping')
-    else if (knock.refused === 'full')
+    else if (knock.refused === 'pace') {
+      const why = 'too many new devices knock from this address: wait a moment'
+      channel.refuse('pace', why, { retry_after_ms: knock.retryAfterMs })
+    } else if (knock.refused === 'full')
       channel.refuse('busy', 'too many devices wait for this host’s operator')
     else {
       const how = 'ask for a PIN that is meant for this device'

@@ -118,9 +118,11 @@ export interface ParkedKnock {
 
 /**
  * Why a knock does not wait: `outside-lan` is listed, but can only be paired by a PIN that is bound to it; `full` is not
- * listed, since all who are wait for the operator.
+ * listed, since all who are wait for the operator; nor is `pace`, since too many came from its address.
  */
-export type KnockRefusal = { readonly refused: 'outside-lan' | 'full' | 'stopping' }
+export type KnockRefusal =
+  | { readonly refused: 'outside-lan' | 'full' | 'stopping' }
+  | { readonly refused: 'pace'; readonly retryAfterMs: number }
 
 export interface PairingQueue {
   /** Lists a device that is not paired, or whose access is over, and waits for the operator. */

@@ -2,6 +2,7 @@
 import type { KnockAnswer, PairingQueue } from './api.ts'
 import { deviceName } from './device-name.ts'
 import { accessLevel } from './grants.ts'
+import { createKnockRate } from './knock-rate.ts'
 import { enter, hold, type Pending, type PendingState, parkedMs, remove, sweep, unpark } from './pending.ts'
 import type { Roster } from './roster.ts'
 import type { PendingDevice, StoredClient } from './schema.ts'
@@ -47,6 +48,7 @@ export interface QueueParts {
 
 export const createQueue = (parts: QueueParts): Queue => {
   const { roster, serving, news, newId, nowMs = () => performance.now() } = parts
+  const rate = createKnockRate()
   let state: PendingState = []
   /** Of each parked device: the connection that waits. */
   const waiting = new Map<number, (answer: KnockAnswer) => void>()
@@ -106,6 +108,8 @@ export const createQueue = (parts: QueueParts): Queue => {
       sweepNow()
       const facts = { fingerprint, name: deviceName(name, fingerprint), address, source: sourceOf(address) }
       const isListed = state.some(device => device.fingerprint === fingerprint)
+      const retryAfterMs = isListed ? 0 : rate.take(address, nowMs())
+      if (retryAfterMs > 0) return { refused: 'pace', retryAfterMs }
       const entered = enter(state, nowMs(), facts, isListed ? -1 : newId())
       if ('refused' in entered) return entered
       state = entered.state

@@ -82,7 +82,7 @@ const createWorld = () => {
   /** Calls that have not come back: whose record they may change, or `all`; `pairs`: what they are to do. */
   const calls = new Set<{ readonly whose: string; readonly pairs: boolean; readonly id?: number }>()
   const approved = new Set<number>()
-  /** Ids that have left the list with the plane, by PIN, or by an edit that gave access. */
+  /** Ids that have left the list with the plane, by another pairing, or by an edit that gave access. */
   const left = new Set<number>()
   const streams = new Map<string, () => void>()
   let exchange:
@@ -138,6 +138,10 @@ const createWorld = () => {
     promise.then(end, end)
   }
 
+  /** The device was paired: whoever else is about to approve it will not find it any more. */
+  const settled = (fingerprint: string): void => {
+    for (const { id, whose } of calls) if (whose === fingerprint && id !== undefined) left.add(id)
+  }
   const forget = () => {
     for (const visit of visits) if (visit.answer === 'waits') visit.answer = 'stopping'
     ;[armed, proving, exchange] = [undefined, undefined, undefined]
@@ -234,6 +238,7 @@ const createWorld = () => {
           return
         }
         permit.done = step
+        settled(fingerprint)
         if (row.source === 'wan') assert.ok(knocked.get(fingerprint)! > asked)
         assert.ok(!approved.has(id))
         approved.add(id)
@@ -300,7 +305,7 @@ const createWorld = () => {
           if ('tag' in result) {
             assert.equal(mayPair, true)
             permit.done = step
-            for (const { id, whose } of calls) if (whose === fingerprint && id !== undefined) left.add(id)
+            settled(fingerprint)
           } else permits = permits.filter(p => p !== permit)
         },
       )
