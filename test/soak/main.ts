@@ -6,6 +6,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { hostileSweep } from './hostile.ts'
 import { killSweep } from './kill.ts'
+import { packageSweep } from './packages.ts'
 import { pairingSweep } from './pairing.ts'
 import { seeded } from './random.ts'
 import { sanitizerSweep } from './sanitizers.ts'
@@ -24,7 +25,7 @@ interface Progress {
   seconds: number
 }
 
-const sweeps: readonly Sweep[] = [killSweep, hostileSweep, pairingSweep, sanitizerSweep]
+const sweeps: readonly Sweep[] = [killSweep, packageSweep, hostileSweep, pairingSweep, sanitizerSweep]
 
 const { values } = parseArgs({
   options: {
