@@ -7,7 +7,7 @@ import { seeded } from '../soak/random.ts'
 const random = seeded(20_261_122)
 
 test.each(operationNames)(
-  'killed while it does an %s, at five moments by a seed',
+  '%s, killed at five moments by a seed',
   async operation => {
     const killing = await createKilling(operation)
     try {
