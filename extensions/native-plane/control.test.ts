@@ -170,6 +170,11 @@ test.each([
     [welcome, wait],
   ],
   [
+    'a device that is not paired, and does not want to wait,',
+    [hello, { ...start, wait: false }],
+    [welcome, { type: 'refuse', reason: 'not-paired', message: expect.any(String) }],
+  ],
+  [
     'a share without a window',
     [hello, { type: 'pair-share', share: 'x' }],
     [welcome, { type: 'refuse', reason: 'no-window', message: expect.any(String) }],
@@ -273,6 +278,7 @@ describe('a device that is not paired knocks and waits', () => {
     const { ended } = await knock()
     await queue.approve(only().id, gone)
     expect((await ended).at(-1)).toEqual(refused('expired'))
+    expect((await talk(frame(hello), frame({ ...start, wait: false }))).at(-1)).toEqual(refused('expired'))
     const again = await knock()
     expect(only()).toMatchObject({ access_level: 'full', expires_unix: expect.any(Number) })
     await roster.edit(client.fingerprint, { grants: 3 })

@@ -185,7 +185,8 @@ const speak = async (channel: Channel, parts: ConversationParts): Promise<void> 
       limitMs = limits.stepMs
       continue
     }
-    if (!isPaired(channel.fingerprint) && !(await waitForApproval(channel, hello.name, queue))) return
+    const knocks = message.wait !== false && !isPaired(channel.fingerprint)
+    if (knocks && !(await waitForApproval(channel, hello.name, queue))) return
     const session = await plane.start(channel, message, performance.now())
     if ('refused' in session) return channel.refuse(session.refused, session.message)
     onAdmitted()

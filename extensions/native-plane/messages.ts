@@ -28,6 +28,7 @@ const Start = z.object({
   bitrate_kbps: z.number().nonnegative().optional(),
   max_datagram_bytes: z.number().nonnegative().optional(),
   launch: z.string().nullish(),
+  wait: z.boolean().nullish(),
   resume: z.string().nullish(),
 })
 export type Start = z.output<typeof Start>

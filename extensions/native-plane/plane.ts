@@ -73,7 +73,7 @@ export const createPlane = (parts: PlaneParts): Plane => {
   const stranger = (fingerprint: string): Refusal =>
     roster.isExpired(fingerprint)
       ? refuse('expired', 'the access of this device is over: ask for more time on the host')
-      : refuse('not-paired', 'this device is not paired with this host any more')
+      : refuse('not-paired', 'this device is not paired with this host: pair it by PIN, or knock')
 
   /** A device that starts anew while its earlier session hangs without a connection has given that one up. */
   const giveUpLost = async (fingerprint: string): Promise<void> => {

@@ -131,7 +131,10 @@ export const openSession = (parts: SessionParts): LiveSession => {
 
   const stopWatching = roster.watch(fingerprint, now => {
     if (now === 'unpaired' || now === 'expired') return endLater(endings[now])
+    const before = device
     device = now
+    if (now.name !== before.name) entry.renamed(now.name)
+    if (now.grants === before.grants) return
     pipeline?.setGrants(grants())
     channel?.send({ type: 'grants', grants: grants() })
     entry.changed({ accessLevel: now.level })

@@ -170,9 +170,9 @@ export const createRoster = (
           granted_unix: isAccess ? now : before.granted_unix,
         })
       })
-      if (!client || !isAccess) return client
+      if (!client) return client
       for (const follower of followers) follower(client, 'edited')
-      news.changed(client)
+      if (isAccess) news.changed(client)
       tellChange(client)
       return client
     },

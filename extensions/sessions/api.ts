@@ -90,6 +90,8 @@ export interface SessionEntry {
   /** Another resolution is there, after so many milliseconds. */
   resized(mode: Mode, ms: number): void
   changed(facts: Partial<Pick<SessionFacts, 'bitrateKbps' | 'accessLevel' | 'audio'>>): void
+  /** The operator calls the client something else now. */
+  renamed(name: string): void
   /** Over, for good; idempotent: the first end counts. */
   end(ended: Ended, reason: DisconnectReason, totals?: SessionTotals): void
 }

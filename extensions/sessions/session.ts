@@ -29,6 +29,8 @@ export interface Live {
 
 export interface Session extends SessionEntry {
   readonly request: SessionRequest
+  /** What the client is called now; may be empty. */
+  readonly name: string
   /** Undefined while connecting and once ended. */
   readonly now: Live | undefined
 }
@@ -51,8 +53,9 @@ export const openSession = (
   clock: Clock,
   onEnd: (session: Session) => void,
 ): Session => {
-  const { plane, client, name, fingerprint } = request
-  const clientRef = { name, ...named(fingerprint), plane }
+  const { plane, client, fingerprint } = request
+  let { name } = request
+  const clientRef = () => ({ name, ...named(fingerprint), plane })
   const startedUnix = Math.floor(clock.unixMs() / 1000)
   let live: Live | undefined
   let isOver = false
@@ -94,6 +97,9 @@ export const openSession = (
   const session: Session = {
     id,
     request,
+    get name() {
+      return name
+    },
     get now() {
       return live
     },
@@ -116,6 +122,9 @@ export const openSession = (
     changed: facts => {
       if (live) live.facts = { ...live.facts, ...facts }
     },
+    renamed: next => {
+      name = next
+    },
     end: (ended: Ended, reason: DisconnectReason, totals: SessionTotals = {}) => {
       if (isOver) return
       isOver = true
@@ -124,9 +133,9 @@ export const openSession = (
       onEnd(session)
       if (was && was.ttffMs !== null) emit(streamStopped, { stream: streamRef(was) })
       if (was) emit(sessionEnded, { session: sessionRef(was), summary: summary(was, ended, totals) })
-      emit(clientDisconnected, { client: clientRef, reason })
+      emit(clientDisconnected, { client: clientRef(), reason })
     },
   }
-  emit(clientConnected, { client: clientRef })
+  emit(clientConnected, { client: clientRef() })
   return session
 }

@@ -6,11 +6,11 @@ type Row = StatusRecord['sessions'][number]
 
 const size = ({ facts: { mode } }: Live) => ({ width: mode.width, height: mode.height, fps: mode.hz })
 
-const row = ({ id, request }: Session, now: Live, nowMs: number): Row => ({
+const row = ({ id, request, name }: Session, now: Live, nowMs: number): Row => ({
   ...(request.plane === 'native' ? { id } : {}),
   plane: request.plane,
   client: request.client,
-  ...(request.name.trim() ? { client_name: request.name } : {}),
+  ...(name.trim() ? { client_name: name } : {}),
   mode: modeString(now.facts.mode),
   hdr: now.facts.hdr,
   uptime_s: Math.max(0, Math.floor((nowMs - now.sinceMs) / 1000)),

@@ -201,14 +201,17 @@ describe('knocking', () => {
   )
   it('is not what a client does unasked', async () => {
     const heard: unknown[] = []
-    const port = await tlsPeer(script([say(welcome), message => void heard.push(message['type'])]))
+    const expired = (message: Record<string, unknown>, socket: TLSSocket) => {
+      heard.push(message['wait'])
+      say({ type: 'refuse', reason: 'expired' })(message, socket)
+    }
+    const port = await tlsPeer(script([say(welcome), expired]))
     const stranger = await to(port, { intent: 'stream', expectFingerprint: peerFingerprint })
-    await expect(stranger.start({ mode })).rejects.toMatchObject({ code: 'not-paired' })
-    expect(heard).toEqual([])
-    // Forgotten between hello and start.
-    const other = await tlsPeer(script([say({ ...welcome, paired: true }), say(wait)]))
-    const forgotten = await to(other, { intent: 'stream' })
-    await expect(forgotten.start({ mode })).rejects.toMatchObject({ code: 'not-paired' })
+    await expect(stranger.start({ mode })).rejects.toMatchObject({ code: 'expired' })
+    expect(heard).toEqual([false])
+    const stubborn = await tlsPeer(script([say(welcome), say(wait)]))
+    const other = await to(stubborn, { intent: 'stream' })
+    await expect(other.start({ mode })).rejects.toMatchObject({ code: 'not-paired' })
   })
   it('is given up with the caller’s signal', async () => {
     const port = await tlsPeer(script([say(welcome), say(wait)]))

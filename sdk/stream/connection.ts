@@ -32,7 +32,7 @@ export interface ConnectOptions {
   /**
    * With `stream`, for a host that does not know this device, or that this client has never met: `start` waits until
    * the host's operator has approved the device. The certificate of a new host is then taken as it was shown, and
-   * pinned: let the user compare `fingerprint`. Without it such a host is `not-paired`.
+   * pinned: let the user compare `fingerprint`. Without it such a host is `not-paired`, or the access `expired`.
    */
   readonly knock?: boolean
   /** A fingerprint that the user has from elsewhere: trusted, and pinned, without a PIN. 64 hex characters. */
@@ -192,11 +192,6 @@ export const connect = async (options: ConnectOptions): Promise<Connection> => {
   })
 
   let { isPaired } = welcome
-  const notPaired = () =>
-    new StreamError(
-      'not-paired',
-      `${welcome.host.name} does not know this device, or its access is over: pair with a PIN, or knock`,
-    )
 
   return {
     host: welcome.host,
@@ -230,7 +225,6 @@ export const connect = async (options: ConnectOptions): Promise<Connection> => {
       }),
     start: wish =>
       orEnd(async () => {
-        if (!isPaired && !options.knock) throw notPaired()
         const abort = wish.signal ?? signal
         control.send({
           type: 'start',
@@ -242,6 +236,7 @@ export const connect = async (options: ConnectOptions): Promise<Connection> => {
           ...(wish.maxDatagramBytes && { max_datagram_bytes: wish.maxDatagramBytes }),
           ...(wish.launch && { launch: wish.launch }),
           ...(wish.resume && { resume: wish.resume }),
+          wait: options.knock === true,
         })
         let limitMs: number | undefined = startTimeoutMs
         for (;;) {
@@ -252,8 +247,7 @@ export const connect = async (options: ConnectOptions): Promise<Connection> => {
           if (message.type === 'refuse') throw refusal(message)
           if (message.type === 'ping') control.send({ type: 'pong', id: message.id })
           if (message.type === 'wait') {
-            // The host has forgotten this device since it said hello.
-            if (!options.knock) throw notPaired()
+            if (!options.knock) throw new StreamError('not-paired', 'the host lets this device wait, unasked')
             limitMs = message.timeoutMs === undefined ? undefined : message.timeoutMs + startTimeoutMs
             wish.onWait?.(message.for, message.timeoutMs)
           }

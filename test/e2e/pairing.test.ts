@@ -106,6 +106,7 @@ test('a device that is sent away is told so; one that does not wait is not liste
   const hasty = await start('denied', '--no-wait')
   expect(await hasty.code).toBe(6)
   expect(hasty.text()).toContain('pair with a PIN, or knock')
+  expect(hasty.text()).not.toContain('Waiting')
   expect(await pending()).toEqual([])
 })
 
@@ -222,7 +223,10 @@ test('what is typed arrives only while the device may type', async () => {
   await sleep(1500)
   expect(typed()).toEqual(before)
   expect(viewer.text()).toContain('from now on this device may use: gamepad')
-  expect((await host.api('GET', '/status')).body.sessions).toMatchObject([{ access_level: 'controller' }])
+  await change(viewer.fingerprint, { name: 'Typ\u202eist' })
+  expect((await host.api('GET', '/status')).body.sessions).toMatchObject([
+    { access_level: 'controller', client_name: 'Typist' },
+  ])
 
   await change(viewer.fingerprint, { grants: 0x7f })
   await typing(before.length + 3)

@@ -447,5 +447,5 @@ export const holdsOverInterleavings = (numRuns: number, seed?: number): Promise<
       for (const each of all) await world.run(() => each.run(world.act))
       await world.settle()
     }),
-    { numRuns, ...(seed !== undefined && { seed }) },
+    { numRuns, includeErrorInReport: true, ...(seed !== undefined && { seed }) },
   )
