@@ -126,6 +126,23 @@ describe('an access that ends', () => {
   })
 })
 
+test('a new name is told to who streams, and is no change of access', async () => {
+  const { roster, news } = setUp()
+  await roster.pair(a, 'A', noChoice)
+  const seen: unknown[] = []
+  roster.watch(a, now => seen.push(now))
+  expect(await roster.edit(a, { name: 'Sofa\u202e' })).toMatchObject({ name: 'Sofa', granted_unix: 1000 })
+  expect(seen).toMatchObject([{ name: 'Sofa', level: 'full' }])
+  expect(news).toEqual(['completed A'])
+})
+
+test('pairing under a given name: it goes before the stored one, and that before the device’s own', async () => {
+  const { roster } = setUp()
+  expect(await roster.pair(a, 'own', noChoice, ' \u200b ')).toMatchObject({ name: 'own' })
+  expect(await roster.pair(a, 'other', noChoice)).toMatchObject({ name: 'own' })
+  expect(await roster.pair(a, 'other', noChoice, 'Den\u2066')).toMatchObject({ name: 'Den' })
+})
+
 test('unpairing tells who streams, in one write for all', async () => {
   const { roster } = setUp()
   await roster.pair(a, 'A', noChoice)

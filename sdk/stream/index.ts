@@ -7,6 +7,8 @@
 //   const session = await connection.start({ mode: { width: 1280, height: 720, hz: 60 } })
 //   for await (const frame of session.frames) decoder.write(frame.data)
 //   const { code } = await session.ended
+//
+// Without a PIN: connect with { intent: 'stream', knock: true }, and `start` waits for the host's operator.
 
 export type { AudioPacket } from './audio-assembler.ts'
 export {
