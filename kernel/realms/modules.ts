@@ -24,7 +24,14 @@ const zodModule = ((): string => {
   return `const zod = ${zodPlace}; const { ${taken} } = zod; export default zod.z; export { ${given} }`
 })()
 
-/** zod as one script, of its CommonJS files; all languages but English stay outside, they are half of it. */
+/** What each isolate would pay for in memory and has no use for: other languages, and making code and schemas of schemas. */
+const instead = new Map([
+  ['v4/locales/index.cjs', 'exports.en = require("./en.cjs").default'],
+  ['v4/core/compile.cjs', ''],
+  ['v4/classic/from-json-schema.cjs', ''],
+])
+
+/** zod as one script, of its CommonJS files. */
 async function bundleZod(): Promise<string> {
   const base = dirname(createRequire(import.meta.url).resolve('zod/package.json'))
   const entry = join(base, 'index.cjs')
@@ -32,8 +39,7 @@ async function bundleZod(): Promise<string> {
   const add = async (file: string): Promise<void> => {
     if (files.has(file)) return
     files.set(file, '')
-    const isLanguages = file.endsWith('/locales/index.cjs')
-    const text = isLanguages ? 'exports.en = require("./en.cjs").default' : await readFile(file, 'utf8')
+    const text = instead.get(relative(base, file)) ?? (await readFile(file, 'utf8'))
     const inner: string[] = []
     const code = text.replaceAll(/require\("(\.[^"]+)"\)/g, (_, name: string) => {
       const target = join(dirname(file), name)

@@ -98,7 +98,7 @@ function answer({ kind, cell, amount, text }: Packet): Answer {
       const heap = isolate.isDisposed ? undefined : isolate.getHeapStatisticsSync()
       return [id, (heap?.total_physical_size ?? 0) + (heap?.externally_allocated_size ?? 0)]
     })
-    return [verdict.done, JSON.stringify({ rss: process.memoryUsage.rss(), heaps })]
+    return [verdict.done, JSON.stringify({ heaps })]
   }
   const room = rooms.get(cell)
   if (!room) return [verdict.dead, 'its isolate is not there']

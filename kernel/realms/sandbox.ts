@@ -4,7 +4,8 @@ import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log, ManagedProcess, ProcessSpec } from 'svc-host/sdk'
-import { createPacketReader, encodePacket, type Packet } from '../../sdk/realm/packets.ts'
+import { z } from 'zod'
+import { createPacketReader, encodePacket, type Packet, parseStrict } from '../../sdk/realm/packets.ts'
 import { messageOf } from '../errors.ts'
 import { jailed } from './jail.ts'
 import { readZodScript } from './modules.ts'
@@ -13,7 +14,7 @@ import { requestKind, verdict } from './requests.ts'
 /** Beyond the time limit of what runs: for ending it, and for a busy machine. */
 const graceMs = 1000
 const bootLimitMs = 10_000
-const heartbeatMs = 5000
+const heartbeatMs = 1000
 const measureLimitMs = 2000
 /** All that one process may have in memory. Limits of the kernel's own do not fit: V8 reserves far more than it uses. */
 const memoryMb = 1024
@@ -67,7 +68,13 @@ async function makeCommandLine(): Promise<string[]> {
       [loader, '/realm/node_modules/node-gyp-build'],
       ...own.map(file => [here(`../../${file}`), `/realm/${file}`] as const),
     ],
-    command: [node, '--no-node-snapshot', '--disable-warning=ExperimentalWarning', `/realm/${own[0]}`],
+    command: [
+      node,
+      '--no-node-snapshot',
+
+      '--disable-warning=ExperimentalWarning',
+      `/realm/${own[0]}`,
+    ],
   })
 }
 
@@ -98,6 +105,8 @@ const commandLine = (): Promise<string[]> => {
   })
   return made
 }
+
+const Measured = z.object({ heaps: z.array(z.tuple([z.number(), z.number()])) })
 
 export type StartProcess = (label: string, spec: ProcessSpec) => Promise<ManagedProcess>
 
@@ -184,8 +193,7 @@ export async function startSandbox(start: StartProcess, label: string, log: Log)
   const measure = async (): Promise<void> => {
     if (asked.length) return
     const { text } = await request(requestKind.measure, 0, '', measureLimitMs)
-    const { heaps } = JSON.parse(text) as { heaps: [number, number][] }
-    memory = new Map(heaps.map(([cell, bytes]) => [Number(cell), Number(bytes)]))
+    memory = new Map(Measured.parse(parseStrict(text)).heaps)
   }
   const heart = setInterval(() => void measure().catch(error => finish(messageOf(error))), heartbeatMs)
   heart.unref()
