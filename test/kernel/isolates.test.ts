@@ -1,4 +1,11 @@
 // Extensions in isolates: the whole of `ctx` over the bridge, as the author wrote it, and what each refusal says.
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { defineExtension, event, HttpError, hook, token } from 'svc-host/sdk'
 import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, afterEach, expect, test } from 'vitest'
@@ -237,4 +244,38 @@ test('what the realm cannot do is said where it is asked for, with what to do in
   expect(lines('using').join()).toMatch(
     /service board\.plain of table describes no methods.*describe them in its token/,
   )
+})
+
+test('kill -9 of the host leaves no sandbox', async () => {
+  const configDir = await mkdtemp(join(tmpdir(), 'svc-isolates-'))
+  const folder = await guests.setup('stranger', "ctx.log.info('inside')")
+  const installed = join(configDir, 'plugins', '.versions', 'stranger', '1.0.0')
+  await cp(folder, installed, { recursive: true })
+  await writeFile(join(configDir, 'plugins', 'package.json'), '{"dependencies": {"stranger": "1.0.0"}}')
+  const main = fileURLToPath(new URL('../../kernel/main.ts', import.meta.url))
+  const flags = ['--conditions=svc-source', '--no-node-snapshot', '--disable-warning=ExperimentalWarning']
+  const bind = ['--mgmt-bind', '127.0.0.1:0', '--native-port', '0', '--config-dir', configDir]
+  const env = { PATH: process.env['PATH'], SVC_SOURCE: 'software', SVC_MDNS: '0' }
+  const child = spawn(process.execPath, [...flags, main, 'serve', ...bind], { env })
+  const ended = once(child, 'exit')
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', data => (output += data))
+  const below = (pid: number): number[] => {
+    const file = `/proc/${pid}/task/${pid}/children`
+    const children = existsSync(file) ? readFileSync(file, 'utf8').split(' ').filter(Boolean).map(Number) : []
+    return children.flatMap(each => [each, ...below(each)])
+  }
+  const isSandbox = (pid: number): boolean =>
+    existsSync(`/proc/${pid}`) && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('sandbox-main')
+  try {
+    await expect.poll(() => output, { timeout: 30_000 }).toContain('"extension":"stranger","msg":"inside"')
+    const sandboxes = below(child.pid!).filter(isSandbox)
+    expect(sandboxes.length).toBeGreaterThan(0)
+    child.kill('SIGKILL')
+    await ended
+    await expect.poll(() => sandboxes.filter(isSandbox), { timeout: 5000 }).toEqual([])
+  } finally {
+    child.kill('SIGKILL')
+    await rm(configDir, { recursive: true })
+  }
 })
