@@ -40,26 +40,30 @@ const environment = (): Record<string, string> =>
     ),
   )
 
+const plainly: Readonly<Record<string, string>> = {
+  E404: 'the registry does not have it, or does not show it to this machine',
+  ETARGET: 'the registry has no such version of it',
+  EINTEGRITY: 'what the registry sent is not what it promises: their sha512 differ',
+}
+
 const summaryOf = (out: string, err: string): string => {
-  let summary = ''
+  let error: { code?: string; summary?: string } = {}
   try {
-    summary = (JSON.parse(out) as { error?: { summary?: string } }).error?.summary ?? ''
+    error = (JSON.parse(out) as { error?: typeof error }).error ?? {}
   } catch {}
-  summary ||=
-    err
-      .split('\n')
-      .find(line => /^npm (error|ERR!) /.test(line))
-      ?.replace(/^npm (error|ERR!) /, '') ?? ''
+  const printed = err.split('\n').find(line => /^npm (error|ERR!) /.test(line)) ?? ''
+  const summary = error.summary || printed.replace(/^npm (error|ERR!) /, '')
   // Addresses may hold credentials.
-  return summary
+  const safe = summary
     .replace(/\w+:\/\/\S+/g, 'the registry')
     .split('\n')[0]!
     .trim()
+  return plainly[error.code ?? ''] ?? safe
 }
 
 /** npm that keeps all its files below `work`. */
 export function createNpm(run: RunNpm, work: string, signal: AbortSignal): Npm {
-  const call = async (args: readonly string[]): Promise<unknown> => {
+  const call = async (what: string, args: readonly string[]): Promise<unknown> => {
     await mkdir(work, { recursive: true, mode: 0o700 })
     const quiet = ['--json', '--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier']
     const folders = ['--cache', join(work, 'cache'), '--logs-max', '0']
@@ -75,7 +79,9 @@ export function createNpm(run: RunNpm, work: string, signal: AbortSignal): Npm {
     signal.throwIfAborted()
     if (options.signal.aborted) throw new NpmFailed(`npm took longer than ${limitMs / 1000} s`)
     if (done.code !== 0)
-      throw new NpmFailed(`npm: ${summaryOf(done.out, done.err) || `exit code ${done.code}`}`)
+      throw new NpmFailed(
+        `npm, asked for ${what}: ${summaryOf(done.out, done.err) || `exit code ${done.code}`}`,
+      )
     try {
       return JSON.parse(done.out)
     } catch {
@@ -85,14 +91,14 @@ export function createNpm(run: RunNpm, work: string, signal: AbortSignal): Npm {
   return {
     async pack(what, registries = {}) {
       const scopes = Object.entries(registries).map(([scope, url]) => `--${scope}:registry=${url}`)
-      const answer = await call(['pack', '--pack-destination', work, ...scopes, '--', what])
+      const answer = await call(what, ['pack', '--pack-destination', work, ...scopes, '--', what])
       const [packed] = Object.values(answer as Record<string, Packed & { filename: string }>)
       if (!packed?.integrity?.startsWith('sha512-')) throw new NpmFailed('npm gave no sha512 of the package')
       const { name, version, integrity, filename } = packed
       return { file: join(work, filename.replace(/^@/, '').replaceAll('/', '-')), name, version, integrity }
     },
     async newest(name) {
-      const version = await call(['view', '--', name, 'version'])
+      const version = await call(name, ['view', '--', name, 'version'])
       if (typeof version !== 'string') throw new NpmFailed(`the registry has no version of ${name}`)
       return version
     },

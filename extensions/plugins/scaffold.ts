@@ -84,7 +84,7 @@ const filesOf = (options: ScaffoldOptions): Record<string, string> => {
       files: ['extension.json', 'index.js'],
       scripts,
       peerDependencies: { 'svc-host': '*' },
-      devDependencies: { 'svc-host': '*', ...typescript },
+      devDependencies: { 'svc-host': '*', zod: '^4.0.0', ...typescript },
     }),
     'extension.json': pretty({
       id,
