@@ -1,6 +1,6 @@
 // The context of one extension: each verb as one labelled effect of its scope.
 import { join } from 'node:path'
-import type { Context, Extension, Log, Route, Scope } from 'svc-host/sdk'
+import type { Context, Extension, ExtensionRecord, Log, Route, Scope } from 'svc-host/sdk'
 import type { Found, Manifest, UndoKinds } from './discover.ts'
 import { openDocument } from './documents.ts'
 import { makeDurable } from './durable.ts'
@@ -38,6 +38,8 @@ export interface Reach {
   leaving(offer: Offer): Promise<void>
   /** Loads an extension into its realm; what that takes leaves with `effects`. */
   load(found: Found, effects: Effects): Promise<Extension>
+  /** What it has used, as far as its realm can tell. */
+  usageOf(owner: string): Pick<ExtensionRecord, 'restarts' | 'cpu_ms' | 'memory_bytes'>
 }
 
 export interface Subject {

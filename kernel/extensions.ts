@@ -198,7 +198,7 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
 
   const recordOf = (unit: Unit): ExtensionRecord => {
     const { id } = unit.found
-    return describe(unit, { errors: faults.count(id), taps: reach.hooks.taps(id) })
+    return describe(unit, { errors: faults.count(id), taps: reach.hooks.taps(id), ...reach.usageOf(id) })
   }
 
   return {

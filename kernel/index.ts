@@ -122,6 +122,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       hooks,
       journal,
       routes,
+      usageOf: owner => realms.usageOf(owner),
       load: (found, effects) => (isApart(found) ? realms.load(found, effects) : found.load()),
     }
     const life = createLife({ roster, ledger, faults, front, ...parts })

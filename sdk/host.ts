@@ -61,6 +61,13 @@ export const ExtensionRecord = z
     requires: z.array(z.string()).describe('services, as name@range'),
     effects: z.array(z.string()).describe('labels of what it has registered'),
     errors: z.number().int().describe('since the start of the host'),
+    restarts: z.number().int().describe('because its isolate ended, since the start of the host'),
+    cpu_ms: z.number().int().nullable().describe('null: it runs in the host’s own process'),
+    memory_bytes: z
+      .number()
+      .int()
+      .nullable()
+      .describe('heap of its isolate, a second old at most; null: likewise'),
     taps: z
       .array(
         z.object({

@@ -1,6 +1,6 @@
 // The isolate realm: turns a stranger's package into an extension of the kernel whose every call crosses a bridge, keeps
 // the sandbox processes, and sees to it that whoever breaks one breaks it for nobody else.
-import type { Extension, Log } from 'svc-host/sdk'
+import type { Extension, ExtensionRecord, Log } from 'svc-host/sdk'
 import { z } from 'zod'
 import type { Found } from '../discover.ts'
 import { messageOf } from '../errors.ts'
@@ -43,11 +43,7 @@ export interface RealmsOptions {
 export const isApart = ({ manifest }: Found): boolean => manifest?.realm === 'isolate'
 
 /** What one extension has used since the start of the host; null: it cannot be told apart. */
-export interface Usage {
-  readonly restarts: number
-  readonly cpuMs: number | null
-  readonly memoryBytes: number | null
-}
+type Usage = Pick<ExtensionRecord, 'restarts' | 'cpu_ms' | 'memory_bytes'>
 
 export interface Realms {
   /** Loads a package into an isolate that leaves with `effects`. */
@@ -200,8 +196,8 @@ export function createRealms(options: RealmsOptions): Realms {
       const spent = spentMs.get(owner)
       return {
         restarts: histories.get(owner)?.restarts ?? 0,
-        cpuMs: tenant || spent !== undefined ? (tenant?.cell.cpuMs() ?? 0) + (spent ?? 0) : null,
-        memoryBytes: tenant ? tenant.cell.memoryBytes() : null,
+        cpu_ms: tenant || spent !== undefined ? (tenant?.cell.cpuMs() ?? 0) + (spent ?? 0) : null,
+        memory_bytes: tenant ? tenant.cell.memoryBytes() : null,
       }
     },
   }

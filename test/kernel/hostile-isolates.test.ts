@@ -219,6 +219,8 @@ test('an isolate that runs, grows or talks without end is ended, and starts agai
     await isWell(h)
     await expect.poll(() => of(h, id).state, { timeout: 30_000 }).toBe('on')
     expect(of(h, id).errors, name).toBeGreaterThan(0)
+    expect(of(h, id).restarts, name).toBeGreaterThan(0)
+    expect(of(h, id).cpu_ms, name).toBeGreaterThan(0)
   }
 })
 
