@@ -270,3 +270,56 @@ test('a package for the isolate realm needs nobody’s trust: added, updated, ta
   await operate('uninstall', { pkg: 'svc-plugin-tiny' })
   expect(tree()).toEqual(before)
 })
+
+test('a token comes and goes with the package, and with it what the plugin has registered', async () => {
+  const both = await startHost({ extensions: ['plugins', 'registrations'] })
+  try {
+    const spec = { spec: `file:${await pack('tiny')}`, accept_unverified: true, trust: true }
+    const done = async (path: string, body: object): Promise<void> => {
+      const { job } = (await both.inject('POST', `/store/${path}`, { body })).json
+      const state = async () => (await both.inject('GET', `/store/jobs/${job}`)).json.state
+      await expect.poll(state, { timeout: 15_000 }).toBe('done')
+    }
+    await done('install', spec)
+    const file = join(both.configDir, 'plugin-run/plugin-tokens.json')
+    const { tiny: token } = JSON.parse(readFileSync(file, 'utf8'))
+    const register = () => both.inject('PUT', '/plugins/tiny', { body: { title: 'Tiny' }, token })
+    expect((await register()).status).toBe(204)
+    await done('uninstall', { pkg: 'svc-plugin-tiny' })
+    expect((await register()).status).toBe(401)
+    await expect.poll(async () => (await both.inject('GET', '/plugins')).json).toEqual([])
+    expect(existsSync(join(both.configDir, 'plugin-run'))).toBe(false)
+  } finally {
+    await both.stop()
+  }
+})
+
+test('a ledger that cannot be read stops operations, and what it names is left alone', async () => {
+  await add(await pack('tiny', v1))
+  const ledger = join(host.configDir, 'plugins/package.json')
+  const good = readFileSync(ledger, 'utf8')
+  writeFileSync(ledger, good.slice(0, 20))
+  expect(await add(await pack('lamp'))).toMatchObject({
+    state: 'failed',
+    error: expect.stringContaining('mend it'),
+  })
+  expect(existsSync(join(host.configDir, 'plugins/.versions/tiny/1.0.0/index.js'))).toBe(true)
+  expect(await answer('/tiny')).toBe('1.0.0')
+  writeFileSync(ledger, good)
+  expect(await update(v2)).toMatchObject({ state: 'done' })
+  expect(await answer('/tiny')).toBe('2.0.0')
+})
+
+test('an operation that is cut short by switching the extension off leaves the former state', async () => {
+  await add(await pack('tiny', v1))
+  const slow = await pack('tiny', { ...v2, setup: 'await new Promise(done => setTimeout(done, 3000))' })
+  const before = tree()
+  const body = { spec: `file:${slow}`, accept_unverified: true }
+  expect((await host.inject('POST', '/store/install', { body })).status).toBe(202)
+  await expect.poll(async () => (await host.inject('GET', '/store/jobs')).json.at(-1).phase).toBe('starting')
+  await host.extensions.enable('plugins', false)
+  await host.extensions.enable('plugins', true)
+  await host.extensions.reload()
+  expect(await answer('/tiny')).toBe('1.0.0')
+  await expect.poll(tree).toEqual({ ...before, '/extensions.json': expect.anything() })
+})

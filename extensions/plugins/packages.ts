@@ -59,7 +59,12 @@ export function createPackages(options: PackagesOptions) {
     try {
       await guarded(work)
     } finally {
-      if (!signal.aborted) {
+      // Of a ledger that cannot be read the host would think that nothing is installed.
+      const isReadable = await readLedger(layout).then(
+        () => true,
+        () => false,
+      )
+      if (isReadable && !signal.aborted) {
         await reload()
         await tidy().catch(error => log.warn('not all leftovers could be removed', { err: error }))
       }
