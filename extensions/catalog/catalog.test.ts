@@ -5,9 +5,11 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Writable } from 'node:stream'
 import fc from 'fast-check'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
+import { run } from '../../kernel/cli.ts'
 import { packFolder, writePackage } from '../../test/harness/packages.ts'
 import { type Registry, startRegistry } from '../../test/harness/registry.ts'
 import { sha512Of } from '../plugins/source.ts'
@@ -56,6 +58,20 @@ const publish = (index: object, { path = '/index.json', key = vendor.privateKey 
   pages.set(`${path}.sig`, sign(null, bytes, key).toString('base64'))
 }
 const refresh = async () => (await host.inject('POST', '/store/refresh')).json
+
+async function type(...argv: string[]) {
+  const texts = { out: '', err: '' }
+  const into = (name: 'out' | 'err') =>
+    new Writable({
+      write(chunk, _encoding, done) {
+        texts[name] += chunk
+        done()
+      },
+    })
+  const env = { SVC_CONFIG_DIR: host.configDir }
+  const around = { out: into('out'), err: into('err'), env, signal: new AbortController().signal }
+  return { code: await run(['plugins', ...argv], around), ...texts }
+}
 
 test('what is signed is shown with what this host can make of it', async () => {
   publish({
@@ -179,6 +195,17 @@ test('an entry installs as verified when its package is what the index names, up
     expect((await host.inject('GET', '/store/installed')).json).toMatchObject([
       { tier: 'verified', source: 'svc', entry_id: 'tiny', running: true },
     ])
+
+    // The command takes the vendor's entry before any name in a registry.
+    await operate('uninstall', { pkg: '@svc/plugin-tiny' })
+    const added = await type('add', 'tiny', '--trust', '--json')
+    expect(JSON.parse(added.out).data.jobs).toMatchObject([{ target: '@svc/plugin-tiny', state: 'done' }])
+    expect((await type('search', 'ti')).out).toMatch(/tiny +1\.0\.0 +verified +svc +Tiny/)
+    expect((await type('status')).out).toMatch(/@svc\/plugin-tiny +1\.0\.0 +verified +on/)
+    expect(await type('add', 'tiny', '--source', 'acme')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('acme has no "tiny"'),
+    })
 
     const second = await make('1.1.0')
     publish({

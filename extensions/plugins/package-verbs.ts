@@ -6,7 +6,7 @@ import type { CommandContext, ExtensionRecord } from 'svc-host/sdk'
 import { operate } from './operation.ts'
 import { detailText, listOf, sentence } from './report.ts'
 import type { InstalledRow, Job } from './schema.ts'
-import { installedAs, specOf } from './target.ts'
+import { installedAs, isId, requestOf } from './target.ts'
 
 const rowsOf = (host: ApiClient): Promise<InstalledRow[]> => host.request('GET', '/store/installed')
 
@@ -59,18 +59,20 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
     .option('--allow-public-registry', 'names outside the scope of the vendor')
     .option('--exact', 'take names as they stand')
     .option('--registry <@scope=url>', 'where a scope is looked up; repeatable', several)
+    .option('--source <name>', 'take entries of this catalog')
     .option('--trust', 'let it run in the process of the host, with all its rights, if it wants that')
     .action((what: string[], flags) =>
       online(async host => {
-        const specs = what.map(text =>
-          specOf(text, { exact: !!flags.exact, allowPublic: !!flags.allowPublicRegistry }),
-        )
+        const options = { exact: !!flags.exact, allowPublic: !!flags.allowPublicRegistry }
         const registries = registriesOf(flags.registry)
+        const isBare = what.some(text => isId(text) && !options.exact)
+        const entries = isBare || flags.source !== undefined ? await entriesOf(host) : []
+        const requests = what.map(text => requestOf(text, entries, { ...options, source: flags.source }))
         const before = await rowsOf(host)
         const jobs: Job[] = []
-        for (const spec of specs) {
-          const request = { spec, accept_unverified: true, via: 'cli', trust: !!flags.trust, registries }
-          jobs.push(await operate(context, host, 'install', request))
+        for (const request of requests) {
+          const more = 'spec' in request ? { accept_unverified: true, via: 'cli', registries } : {}
+          jobs.push(await operate(context, host, 'install', { ...request, ...more, trust: !!flags.trust }))
         }
         const same = (a: InstalledRow, b: InstalledRow): boolean => a.pkg === b.pkg && a.version === b.version
         const fresh = (await rowsOf(host)).filter(row => !before.some(other => same(row, other)))

@@ -31,6 +31,24 @@ export function specOf(
   return full + rest
 }
 
+/** The id of an extension, which may be that of a catalog's entry. */
+export const isId = (text: string): boolean => /^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(text)
+
+/** What to ask the host for: an entry where the vendor's catalog, or the one that is named, has it; else a spec. */
+export function requestOf(
+  text: string,
+  entries: readonly { readonly source: string; readonly id: string; readonly tier: string }[],
+  { source, ...options }: { exact: boolean; allowPublic: boolean; source?: string },
+): { source: string; id: string } | { spec: string } {
+  const isMeant = (each: { source: string; tier: string }): boolean =>
+    source === undefined ? each.tier === 'verified' : each.source === source
+  const entry = options.exact ? undefined : entries.find(each => each.id === text && isMeant(each))
+  if (entry) return { source: entry.source, id: entry.id }
+  if (source !== undefined)
+    throw new UsageError(`the source ${source} has no "${text}"; see "svc-host plugins search"`)
+  return { spec: specOf(text, options) }
+}
+
 /** The installed package that is meant by its id, its name or what it was added by. */
 export function installedAs(rows: readonly InstalledRow[], text: string): InstalledRow {
   const found = rows.find(({ pkg, plugin_id }) => [pkg, plugin_id].includes(text) || pkg === fullName(text))
