@@ -97,6 +97,9 @@ export function createRealms(options: RealmsOptions): Realms {
         return tenant ? [{ number, ...tenant }] : []
       })
       if (lost.length) log.warn(`${label}: ${why}; ${lost.length} extensions start again`)
+      // The next one is on its way before anybody asks for it.
+      const innocent = lost.find(({ number }) => number !== culprit)
+      if (innocent) void pick(innocent.owner).catch(() => {})
       for (const { number, owner, cell } of lost) {
         const isCulprit = number === culprit
         const reason = isCulprit ? why : 'its sandbox was brought down by another'

@@ -16,6 +16,8 @@ export type Verdict = { readonly againInMs: number } | { readonly quarantine: st
 const windowMs = 10 * 60_000
 const limit = 5
 const firstMs = 100
+/** After a process: those who had to leave it with him come first. */
+const firstAloneMs = 1000
 const longestMs = 60_000
 
 /** Decides, and writes it into the history. `random` from 0 to 1. */
@@ -39,6 +41,6 @@ export function judge(history: History, ending: Ending, why: string, now: number
     }
   }
   history.restarts += 1
-  if (length === 1) return { againInMs: firstMs }
+  if (length === 1) return { againInMs: ending === 'process' ? firstAloneMs : firstMs }
   return { againInMs: Math.min(longestMs, 1000 * 2 ** (length - 2)) * (0.75 + random / 2) }
 }
