@@ -26,11 +26,22 @@ const Fault = z.object({
   stack: z.string().optional(),
   status: z.int().min(400).max(599).optional(),
 })
-const Message = z.union([
-  z.tuple([z.literal('do'), z.int().min(0), z.string(), z.array(z.unknown())]),
-  z.tuple([z.literal('done'), z.int().min(1), z.literal(true)], z.unknown()),
-  z.tuple([z.literal('done'), z.int().min(1), z.literal(false), Fault]),
-])
+type Message =
+  | readonly ['do', id: number, verb: string, args: readonly unknown[]]
+  | readonly ['done', id: number, isGood: true, value?: unknown]
+  | readonly ['done', id: number, isGood: false, fault: z.output<typeof Fault>]
+
+const isId = (value: unknown, least: number): boolean => Number.isSafeInteger(value) && Number(value) >= least
+
+/** By hand: it runs for every call, and a schema's tries would cost more than the call. */
+function isMessage(value: unknown): value is Message {
+  if (!Array.isArray(value)) return false
+  const [kind, id, third, fourth] = value as unknown[]
+  if (kind === 'do')
+    return value.length === 4 && isId(id, 0) && typeof third === 'string' && Array.isArray(fourth)
+  if (kind !== 'done' || !isId(id, 1) || value.length > 4) return false
+  return third === true || (third === false && Fault.safeParse(fourth).success)
+}
 
 /** What the extension asks of the host. */
 export type Serve = (verb: string, args: readonly unknown[]) => unknown
@@ -103,9 +114,10 @@ export function createCell({ sandbox, number, report, lost }: CellOptions): Cell
 
   /** Everything here is a stranger's; what does not fit ends the cell. */
   const take = (text: string): void => {
-    const batch = z.array(Message).max(batchLimit).safeParse(parseStrict(text))
-    if (!batch.success) throw new Error('it said something that the bridge does not know')
-    for (const message of batch.data) {
+    const batch = parseStrict(text)
+    if (!Array.isArray(batch) || batch.length > batchLimit || !batch.every(isMessage))
+      throw new Error('it said something that the bridge does not know')
+    for (const message of batch) {
       if (gone !== undefined) return
       if (message[0] === 'do') {
         void perform(message[1], message[2], message[3])
@@ -114,7 +126,7 @@ export function createCell({ sandbox, number, report, lost }: CellOptions): Cell
       const waiter = waiting.get(message[1])
       waiting.delete(message[1])
       if (message[2]) waiter?.resolve(message[3])
-      else waiter?.reject(errorOf(message[3] as z.output<typeof Fault>))
+      else waiter?.reject(errorOf(message[3]))
     }
   }
 

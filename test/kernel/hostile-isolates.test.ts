@@ -149,13 +149,20 @@ const ended: Record<string, string> = {
   'spread bombs': `let a = [1, 2, 3, 4]; for (;;) a = [...a, ...a]`,
   'huge strings': `let s = 'x'.repeat(1e6); const keep = []; for (;;) { s += s.slice(0, 1e7); keep.push(s.split('')) }`,
   'promises without end': `const keep = []; for (;;) keep.push(new Promise(() => {}))`,
+  'a hang in the bridge’s own hands': 'Array.prototype.join = () => { for (;;); }; return { value: 1 }',
+  'a bridge that says nonsense': `Array.prototype.join = () => '"x"'; return { value: 1 }`,
   'a giant message': `return { value: 'x'.repeat(5e6) }`,
   'a giant log line': `ctx.log.info('x'.repeat(2e6)); return { value: 1 }`,
   'a flood of messages': `for (let i = 0; i < 5000; i++) ctx.log.info('x'); return { value: 1 }`,
   'a sort that never ends': `for (;;) Array.from({ length: 2e5 }, Math.random).sort()`,
 }
 
-const talking = new Set(['a giant message', 'a giant log line', 'a flood of messages'])
+const talking = new Set([
+  'a bridge that says nonsense',
+  'a giant message',
+  'a giant log line',
+  'a flood of messages',
+])
 const idOf = (name: string): string => name.toLowerCase().replaceAll(/[^a-z]+/g, '-')
 const neighbourCode = `ctx.tap(hook.waterfall('stand.judge', { onFailure: 'skip' }), input => ({ ...input, seen: true }))`
 
