@@ -23,7 +23,8 @@ const nodeFlags = ['--conditions=svc-source', '--no-node-snapshot', '--disable-w
 /** Where and how the runtimes report; they write a file for each process that has something to say. */
 const reporting = (log: string, leaks: boolean): Record<string, string> => ({
   ASAN_OPTIONS: `detect_leaks=${leaks ? 1 : 0}:detect_stack_use_after_return=1:log_path=${log}`,
-  UBSAN_OPTIONS: `print_stacktrace=1:log_path=${log}`,
+  UBSAN_OPTIONS: 'print_stacktrace=1',
+  SVC_UBSAN_LOG: log,
   TSAN_OPTIONS: `ignore_noninstrumented_modules=1:second_deadlock_stack=1:log_path=${log}`,
 })
 
