@@ -6,6 +6,13 @@ import { findAccount, isRoot, runtimeFolder } from './folder.ts'
 const wrap = 'bwrap --dev-bind / / --unshare-pid --proc /proc'.split(' ')
 let canWrap: Promise<boolean> | undefined
 
+/** What a root's command line begins with to become the account without rights. */
+export async function asAccount(): Promise<string[]> {
+  const { uid, gid } = await findAccount()
+  const drop = `--reuid=${uid} --regid=${gid} --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all`
+  return ['/usr/bin/setpriv', ...drop.split(' '), '--']
+}
+
 /** The command line that takes all rights away: a bubblewrap, and another account where the host is root. */
 export async function withoutRights(spec: ProcessSpec, configDir: string): Promise<[string, string[]]> {
   canWrap ??= new Promise(done => execFile('/usr/bin/env', [...wrap, 'true'], error => done(!error)))
@@ -21,9 +28,6 @@ export async function withoutRights(spec: ProcessSpec, configDir: string): Promi
     const why = 'bubblewrap is missing or may not be used, and without it the config folder could be read'
     throw new Error(`${why}; install it (apt install bubblewrap) and allow user namespaces`)
   }
-  const { uid, gid } = await findAccount()
-  const drop = `--reuid=${uid} --regid=${gid} --clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all`
-  const dropped = ['/usr/bin/setpriv', ...drop.split(' '), '--', ...plain]
   // The account alone protects the host; what it cannot do is keep two confined processes apart.
-  return hidden ? ['/usr/bin/env', [...hidden, '--', ...dropped]] : [dropped[0]!, dropped.slice(1)]
+  return ['/usr/bin/env', [...(hidden ? [...hidden, '--'] : []), ...(await asAccount()), ...plain]]
 }

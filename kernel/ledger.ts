@@ -32,10 +32,10 @@ export interface Ledger {
 export async function openLedger(configDir: string, warn: (message: string) => void): Promise<Ledger> {
   const file = await openDocument(join(configDir, 'extensions.json'), Decisions, warn)
   const failuresOf = (id: string): number => file.value.failures[id] ?? 0
-  const counted = (failures: Record<string, number>, id: string, count: number): Record<string, number> =>
-    Object.fromEntries(Object.entries({ ...failures, [id]: count }).filter(([, failed]) => failed > 0))
-  const without = (record: Record<string, string>, id: string): Record<string, string> =>
+  const without = <T>(record: Record<string, T>, id: string): Record<string, T> =>
     Object.fromEntries(Object.entries(record).filter(([key]) => key !== id))
+  const toggled = (ids: readonly string[], id: string, isIn: boolean): string[] =>
+    [...ids.filter(each => each !== id), ...(isIn ? [id] : [])].sort()
   return {
     isDisabled: id => file.value.disabled.includes(id),
     isTrusted: id => file.value.trusted.includes(id),
@@ -43,35 +43,31 @@ export async function openLedger(configDir: string, warn: (message: string) => v
     quarantineOf: id => file.value.quarantined[id],
     quarantine: (id, why) => file.write(now => ({ ...now, quarantined: { ...now.quarantined, [id]: why } })),
     setEnabled: (id, enabled) =>
-      file.write(now => {
-        const others = now.disabled.filter(each => each !== id)
-        const failures = enabled ? counted(now.failures, id, 0) : now.failures
-        const quarantined = enabled ? without(now.quarantined, id) : now.quarantined
-        return { ...now, failures, quarantined, disabled: enabled ? others : [...others, id].sort() }
-      }),
+      file.write(now => ({
+        ...now,
+        disabled: toggled(now.disabled, id, !enabled),
+        failures: enabled ? without(now.failures, id) : now.failures,
+        quarantined: enabled ? without(now.quarantined, id) : now.quarantined,
+      })),
     async countFailure(id, hasFailed) {
       const count = hasFailed ? failuresOf(id) + 1 : 0
       const isForgiven = !hasFailed && file.value.quarantined[id] !== undefined
       if (count === failuresOf(id) && !isForgiven) return
       await file.write(now => ({
         ...now,
-        failures: counted(now.failures, id, count),
+        failures: count ? { ...now.failures, [id]: count } : without(now.failures, id),
         quarantined: isForgiven ? without(now.quarantined, id) : now.quarantined,
       }))
     },
-    setTrusted: (id, trusted) =>
-      file.write(now => {
-        const others = now.trusted.filter(each => each !== id)
-        return { ...now, trusted: trusted ? [...others, id].sort() : others }
-      }),
+    setTrusted: (id, trusted) => file.write(now => ({ ...now, trusted: toggled(now.trusted, id, trusted) })),
     async forget(id) {
       const { disabled, trusted, failures, quarantined } = file.value
       if (![...disabled, ...trusted, ...Object.keys({ ...failures, ...quarantined })].includes(id)) return
       await file.write(now => ({
         ...now,
-        disabled: now.disabled.filter(each => each !== id),
-        trusted: now.trusted.filter(each => each !== id),
-        failures: counted(now.failures, id, 0),
+        disabled: toggled(now.disabled, id, false),
+        trusted: toggled(now.trusted, id, false),
+        failures: without(now.failures, id),
         quarantined: without(now.quarantined, id),
       }))
     },

@@ -5,11 +5,10 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import fc from 'fast-check'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
-import { run } from '../../kernel/cli.ts'
+import { type as typeAt } from '../../test/harness/command-line.ts'
 import { packFolder, writePackage } from '../../test/harness/packages.ts'
 import { type Registry, startRegistry } from '../../test/harness/registry.ts'
 import { sha512Of } from '../plugins/source.ts'
@@ -59,19 +58,7 @@ const publish = (index: object, { path = '/index.json', key = vendor.privateKey 
 }
 const refresh = async () => (await host.inject('POST', '/store/refresh')).json
 
-async function type(...argv: string[]) {
-  const texts = { out: '', err: '' }
-  const into = (name: 'out' | 'err') =>
-    new Writable({
-      write(chunk, _encoding, done) {
-        texts[name] += chunk
-        done()
-      },
-    })
-  const env = { SVC_CONFIG_DIR: host.configDir }
-  const around = { out: into('out'), err: into('err'), env, signal: new AbortController().signal }
-  return { code: await run(['plugins', ...argv], around), ...texts }
-}
+const type = (...argv: string[]) => typeAt(host.configDir, 'plugins', ...argv)
 
 test('what is signed is shown with what this host can make of it', async () => {
   publish({

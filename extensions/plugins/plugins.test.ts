@@ -1,9 +1,8 @@
 // The `plugins` command against a running host: the table, switching, and what it says about those that follow.
-import { Writable } from 'node:stream'
 import { defineExtension, token } from 'svc-host/sdk'
 import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { run } from '../../kernel/cli.ts'
+import { type as typeAt } from '../../test/harness/command-line.ts'
 
 const Lamp = token<object>('test.lamp', '1.0.0')
 const lamp: InlineExtension = {
@@ -29,19 +28,7 @@ beforeEach(async () => {
 })
 afterEach(() => host.stop())
 
-async function type(line: string) {
-  const texts = { out: '', err: '' }
-  const into = (name: 'out' | 'err') =>
-    new Writable({
-      write(chunk, _encoding, done) {
-        texts[name] += chunk
-        done()
-      },
-    })
-  const env = { SVC_CONFIG_DIR: host.configDir }
-  const around = { out: into('out'), err: into('err'), env, signal: new AbortController().signal }
-  return { code: await run(line.split(' '), around), ...texts }
-}
+const type = (line: string) => typeAt(host.configDir, ...line.split(' '))
 
 test('the list shows every extension, and a sentence for each that is not on', async () => {
   const { code, out } = await type('plugins list')

@@ -2,10 +2,9 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { run } from '../../kernel/cli.ts'
+import { type as typeAt } from '../../test/harness/command-line.ts'
 import { type PackageOptions, writePackage } from '../../test/harness/packages.ts'
 import { type Registry, startRegistry } from '../../test/harness/registry.ts'
 
@@ -29,19 +28,7 @@ afterAll(async () => {
   rmSync(shop, { recursive: true })
 })
 
-async function type(...argv: string[]) {
-  const texts = { out: '', err: '' }
-  const into = (name: 'out' | 'err') =>
-    new Writable({
-      write(chunk, _encoding, done) {
-        texts[name] += chunk
-        done()
-      },
-    })
-  const env = { SVC_CONFIG_DIR: host.configDir }
-  const around = { out: into('out'), err: into('err'), env, signal: new AbortController().signal }
-  return { code: await run(['plugins', ...argv], around), ...texts }
-}
+const type = (...argv: string[]) => typeAt(host.configDir, 'plugins', ...argv)
 const publish = (id: string, options: PackageOptions = {}): Promise<void> =>
   registry.publish(writePackage(mkdtempSync(join(shop, 'p-')), id, { pkg: `@svc/plugin-${id}`, ...options }))
 const version = async () => (await host.inject('GET', '/tiny')).json?.version

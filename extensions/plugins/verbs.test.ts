@@ -3,10 +3,9 @@ import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
-import { run } from '../../kernel/cli.ts'
+import { type as typeAt } from '../../test/harness/command-line.ts'
 import { packFolder, writePackage } from '../../test/harness/packages.ts'
 
 let shop: string
@@ -20,19 +19,7 @@ beforeEach(async () => {
 })
 afterEach(() => host.stop())
 
-async function type(...argv: string[]) {
-  const texts = { out: '', err: '' }
-  const into = (name: 'out' | 'err') =>
-    new Writable({
-      write(chunk, _encoding, done) {
-        texts[name] += chunk
-        done()
-      },
-    })
-  const env = { SVC_CONFIG_DIR: host.configDir }
-  const around = { out: into('out'), err: into('err'), env, signal: new AbortController().signal }
-  return { code: await run(['plugins', ...argv], around), ...texts }
-}
+const type = (...argv: string[]) => typeAt(host.configDir, 'plugins', ...argv)
 const packed = (version: string, setup = '') =>
   packFolder(
     writePackage(mkdtempSync(join(shop, 'p-')), 'tiny', { version, setup }),

@@ -2,7 +2,8 @@
 import { execFile } from 'node:child_process'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
-import { findAccount, isRoot } from '../folder.ts'
+import { asAccount } from '../confine.ts'
+import { isRoot } from '../folder.ts'
 
 const run = promisify(execFile)
 
@@ -28,12 +29,7 @@ export async function jailed({ command, mounts, programs }: Jail): Promise<strin
       'bubblewrap is missing, and no stranger’s code runs without it; install it (apt install bubblewrap)',
     )
   })
-  const drop: string[] = []
-  if (isRoot()) {
-    const { uid, gid } = await findAccount()
-    const rights = '--clear-groups --no-new-privs --inh-caps=-all --bounding-set=-all'
-    drop.push('/usr/bin/setpriv', `--reuid=${uid}`, `--regid=${gid}`, ...rights.split(' '), '--')
-  }
+  const drop = isRoot() ? await asAccount() : []
   const all = [...programs, ...drop.slice(0, 1)]
   const own = [...(await objectsOf(all)), ...all].map(file => [file, file] as const)
   const files = [...own, ...mounts]

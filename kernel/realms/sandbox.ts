@@ -68,13 +68,7 @@ async function makeCommandLine(): Promise<string[]> {
       [loader, '/realm/node_modules/node-gyp-build'],
       ...own.map(file => [here(`../../${file}`), `/realm/${file}`] as const),
     ],
-    command: [
-      node,
-      '--no-node-snapshot',
-
-      '--disable-warning=ExperimentalWarning',
-      `/realm/${own[0]}`,
-    ],
+    command: [node, '--no-node-snapshot', '--disable-warning=ExperimentalWarning', `/realm/${own[0]}`],
   })
 }
 
