@@ -34,6 +34,7 @@ import { takeLock } from './lock.ts'
 import { createLog, type LogSink } from './log.ts'
 import { closeInherited, startProcess } from './process.ts'
 import { createRealms, isApart } from './realms/isolates.ts'
+import type { Clock } from './realms/timers.ts'
 import { createRoster } from './roster.ts'
 import { extensionRoutes } from './routes.ts'
 import { createEffects } from './scope.ts'
@@ -55,6 +56,8 @@ export interface HostOptions {
   /** What to run instead of the built-ins. */
   readonly found?: readonly Found[]
   readonly sink?: LogSink
+  /** For the timers of extensions in other realms. */
+  readonly clock?: Clock | undefined
   /** Aborted: a start under way waits for nobody any more; the stop is still the caller's. */
   readonly signal?: AbortSignal
   /** True: the process belongs to somebody else, who sees to errors that nobody caught. */
@@ -131,6 +134,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       start: (label, spec) => startProcess(sandboxes, { journal, configDir, log }, label, spec),
       log,
       services,
+      clock: options.clock,
       report: faults.report,
       blame: life.blame,
       quarantine: ledger.quarantine,

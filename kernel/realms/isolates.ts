@@ -13,6 +13,7 @@ import { type Ending, type History, judge } from './policy.ts'
 import { type Sandbox, type StartProcess, startSandbox } from './sandbox.ts'
 import { revive } from './schemas.ts'
 import { methodsOf } from './services.ts'
+import type { Clock } from './timers.ts'
 import { createServe } from './verbs.ts'
 
 const mistakesPerSecond = 10
@@ -32,6 +33,7 @@ export interface RealmsOptions {
   readonly start: StartProcess
   readonly log: Log
   readonly services: Services
+  readonly clock?: Clock | undefined
   report(owner: string, during: string, error: unknown): void
   /** Stops an extension for this reason; without one it may start again. */
   blame(owner: string, why?: string): Promise<void>
@@ -183,7 +185,8 @@ export function createRealms(options: RealmsOptions): Realms {
         async setup(ctx) {
           const { requires, optional } = found.manifest!
           const uses = new Set(Object.keys({ ...requires, ...optional }))
-          serve = createServe({ ctx, cell, services, uses, onClose: stop => effects.add('timers', stop) })
+          const onClose = (stop: () => void): void => void effects.add('timers', stop)
+          serve = createServe({ ctx, cell, services, uses, clock: options.clock, onClose })
           const methods = Object.fromEntries(
             Object.entries(deps).map(([name, { id }]) => [name, Object.keys(methodsOf(services, id))]),
           )

@@ -8,10 +8,9 @@ import { addRoute } from './routes.ts'
 import { revive } from './schemas.ts'
 import { callService, methodsOf, provideAcross } from './services.ts'
 import { Described, id, json, name, Point, RouteShape, text } from './shapes.ts'
+import { type Clock, createTimers } from './timers.ts'
 
 const scopeLimit = 1024
-const timerLimit = 256
-const leastTimerMs = 4
 const linesPerSecond = 200
 
 /** Those that the host has opened count down from zero. */
@@ -31,24 +30,23 @@ export interface VerbsOptions {
   readonly services: Services
   /** Those that the manifest names. */
   readonly uses: ReadonlySet<string>
+  readonly clock?: Clock | undefined
   /** Adds to what is undone last. */
   onClose(stop: () => void): void
 }
 
-export function createServe({ ctx, cell, services, uses, onClose }: VerbsOptions): Serve {
+export function createServe({ ctx, cell, services, uses, clock, onClose }: VerbsOptions): Serve {
   const scopes = new Map<number, Scope & { close?(): Promise<void> }>([[0, ctx]])
   const kinds = new Map<string, z.ZodType>()
   const points = new Map<string, (input: unknown) => Promise<unknown>>()
-  const timers = new Map<number, NodeJS.Timeout>()
+  const timers = createTimers(cell, ctx.log, clock)
   let lastOwnScope = -1
   const mayLog = createFlow(linesPerSecond, count =>
     ctx.log.warn(`${count} more lines of it were not logged`),
   )
   let requests = 0
 
-  onClose(() => {
-    for (const timer of timers.values()) clearTimeout(timer)
-  })
+  onClose(() => timers.stopAll())
   const watch = (number: number, scope: Scope): void => {
     scope.signal.addEventListener('abort', () => cell.tell('abort', [`s${number}`]), { once: true })
   }
@@ -74,18 +72,6 @@ export function createServe({ ctx, cell, services, uses, onClose }: VerbsOptions
     cell.tell('closed', [number])
   }
 
-  const startTimer = (timer: number, ms: number, repeat: boolean, target: number): void => {
-    if (timers.size >= timerLimit) throw new Error(`over ${timerLimit} timers run at once; stop some`)
-    const wait = Math.min(Math.max(ms, leastTimerMs), 2 ** 31 - 1)
-    const fire = async (): Promise<void> => {
-      if (!repeat) timers.delete(timer)
-      await cell.call(target, []).catch(error => ctx.log.error(`timer: ${error.message}`))
-      // Only once it is done, so that a slow one cannot pile up.
-      if (timers.has(timer)) timers.set(timer, setTimeout(fire, wait))
-    }
-    timers.set(timer, setTimeout(fire, wait))
-  }
-
   const log = (level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: object): void => {
     if (!mayLog()) return
     const kept = Object.entries(fields).filter(([key]) => !reserved.has(key))
@@ -107,14 +93,8 @@ export function createServe({ ctx, cell, services, uses, onClose }: VerbsOptions
 
   const verbs = new Map<string, (args: readonly unknown[]) => unknown>([
     ['log', verb([z.enum(['debug', 'info', 'warn', 'error']), z.string(), z.record(name, json)], log)],
-    ['timer', verb([id, z.number(), z.boolean(), id], startTimer)],
-    [
-      'stopTimer',
-      verb([id], timer => {
-        clearTimeout(timers.get(timer))
-        timers.delete(timer)
-      }),
-    ],
+    ['timer', verb([id, z.number(), z.boolean(), id], timers.start)],
+    ['stopTimer', verb([id], timers.stop)],
     [
       'effect',
       verb([scopeId, text, id], (scope, label, start) =>

@@ -73,6 +73,20 @@ export interface Clock {
   stop(id: number): void
 }
 
+/** A `Date` that takes the present from `nowMs`, which is told which function was called. */
+export function dateAt(
+  real: DateConstructor,
+  nowMs: (called: (...args: never[]) => unknown) => number,
+): DateConstructor {
+  const now = (): number => nowMs(now)
+  const construct = (target: DateConstructor, args: unknown[], made: new () => unknown): object =>
+    Reflect.construct(target, args.length ? args : [nowMs(construct as never)], made)
+  const apply = (): string => new real(nowMs(apply)).toString()
+  const get = (target: DateConstructor, key: PropertyKey): unknown =>
+    key === 'now' ? now : Reflect.get(target, key)
+  return new Proxy(real, { construct: construct as never, apply, get })
+}
+
 type Say = (level: 'debug' | 'info' | 'warn' | 'error', message: string) => void
 
 export function installGlobals(clock: Clock, say: Say): void {

@@ -7,7 +7,7 @@ import type { HookPoint } from '../hook.ts'
 import type { Reply, Request, Route } from '../route.ts'
 import type { Token } from '../service.ts'
 import { describeSchema } from './describe.ts'
-import { describe, installGlobals } from './globals.ts'
+import { dateAt, describe, installGlobals } from './globals.ts'
 import { answerTo, ask, forget, handle, tell } from './wire.ts'
 
 export { drain, receive } from './wire.ts'
@@ -51,6 +51,13 @@ function stopTimer(id: number): boolean {
   forget(timers.get(id) ?? 0)
   return timers.delete(id)
 }
+
+/** Only where a test moves the time. */
+let nowMs = 0
+answerTo('time', (now: number) => {
+  if (nowMs === 0) globalThis.Date = dateAt(Date, () => nowMs)
+  nowMs = now
+})
 
 const controllers = new Map<string, AbortController>()
 const controlled = (key: string): AbortSignal => {
