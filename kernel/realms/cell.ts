@@ -1,25 +1,15 @@
-// One extension in a sandbox: calls both ways as messages, one entry at a time, and no more than its share of the host.
+// One extension behind a bridge, wherever it runs: calls both ways as messages, each checked, and no more of them than is sane.
 
 import { HttpError } from 'svc-host/sdk'
 import { z } from 'zod'
 import { parseStrict } from '../../sdk/realm/packets.ts'
 import { messageOf } from '../errors.ts'
-import { type Load, requestKind, verdict } from './requests.ts'
-import type { Sandbox } from './sandbox.ts'
 
-/** How long its code may run at a stretch, and while its modules are evaluated. */
-const entryLimitMs = 500
-const loadLimitMs = 2000
-/** What may wait for it, and what may come from it in one entry. */
-const queueLimit = 1024
 const batchLimit = 1024
-/** Answers that it may owe. */
+/** Answers that it may owe, and that the host may owe it. */
 const owedLimit = 4096
 /** Characters of one message to it. */
 const textLimit = 4 * 1024 * 1024
-/** Part of the time that it may keep the sandbox or the host busy, and how much it may borrow. */
-const share = 0.25
-const creditMs = 500
 
 const Fault = z.object({
   message: z.string(),
@@ -48,7 +38,7 @@ export type Serve = (verb: string, args: readonly unknown[]) => unknown
 
 export interface Cell {
   /** Loads the package; rejects with the reason. */
-  open(load: Load, serve: Serve): Promise<void>
+  open(serve: Serve): Promise<void>
   /** Calls a function of the extension by its number. */
   call(target: number, args: readonly unknown[]): Promise<unknown>
   /** Calls without waiting; dropped when too much waits already. */
@@ -62,53 +52,62 @@ export interface Cell {
 }
 
 export interface CellOptions {
-  readonly sandbox: Sandbox
-  readonly number: number
   /** Told of errors that nobody in the extension caught, and of requests that were refused. */
   report(during: string, error: unknown): void
-  /** Told when its isolate has gone, or it has broken the rules of the bridge, with the reason. */
+  /** Told when it has gone, or has broken the rules of the bridge, with the reason. */
   lost(why: string): void
 }
 
-export function createCell({ sandbox, number, report, lost }: CellOptions): Cell {
+/** How messages get to the extension, and what it costs. */
+export interface Carrier extends Pick<Cell, 'cpuMs' | 'memoryBytes' | 'close'> {
+  open(): Promise<void>
+  hasRoom(): boolean
+  send(message: string): void
+}
+
+/** What a carrier does with what comes. */
+export interface Hands extends Pick<CellOptions, 'report'>, Pick<Cell, 'isGone'> {
+  /** Takes a list of messages; throws where it is none. */
+  take(text: string): void
+  /** It has broken the rules, or its end has come. */
+  fail(why: string): void
+}
+
+/** `name`: what it runs in, as sentences call it. */
+export function createCell(
+  name: string,
+  { report, lost }: CellOptions,
+  connect: (hands: Hands) => Carrier,
+): Cell {
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
-  let queue: string[] = []
   let serve: Serve = () => undefined
-  let isEntered = false
   let lastId = 0
+  let asked = 0
   let gone: string | undefined
-  let cpuUs = 0
-  /** Time owed in milliseconds, as of `owedAt`. */
-  let owed = 0
-  let owedAt = performance.now()
 
   const end = (why: string): void => {
     if (gone !== undefined) return
     gone = why
-    queue = []
-    for (const { reject } of waiting.values()) reject(new Error(`its isolate has ended: ${why}`))
+    for (const { reject } of waiting.values()) reject(new Error(`its ${name} has ended: ${why}`))
     waiting.clear()
   }
   const fail = (why: string): void => {
     if (gone !== undefined) return
     end(why)
-    void sandbox.request(requestKind.close, number, '', entryLimitMs).catch(() => {})
+    void carrier.close().catch(() => {})
     lost(why)
   }
 
-  const charge = (ms: number): void => {
-    const now = performance.now()
-    owed = Math.max(0, owed - (now - owedAt) * share) + ms
-    owedAt = now
-  }
-
   const perform = async (id: number, verb: string, args: readonly unknown[]): Promise<void> => {
+    asked += 1
     try {
       const value = await serve(verb, args)
       if (id) push(value === undefined ? ['done', id, true] : ['done', id, true, value])
     } catch (error) {
       if (id) push(['done', id, false, { message: messageOf(error), status: (error as HttpError)?.status }])
       else report(verb, error)
+    } finally {
+      asked -= 1
     }
   }
 
@@ -117,6 +116,7 @@ export function createCell({ sandbox, number, report, lost }: CellOptions): Cell
     const batch = parseStrict(text)
     if (!Array.isArray(batch) || batch.length > batchLimit || !batch.every(isMessage))
       throw new Error('it said something that the bridge does not know')
+    if (asked > owedLimit) throw new Error(`it asks for over ${owedLimit} things at once`)
     for (const message of batch) {
       if (gone !== undefined) return
       if (message[0] === 'do') {
@@ -130,75 +130,29 @@ export function createCell({ sandbox, number, report, lost }: CellOptions): Cell
     }
   }
 
-  const answered = (kind: number, amount: number, text: string): void => {
-    cpuUs += amount
-    if (kind === verdict.dead) {
-      fail(text)
-      return
-    }
-    const began = performance.now()
-    try {
-      const isStray = kind === verdict.threw
-      const at = isStray ? text.lastIndexOf('\n') : -1
-      if (isStray) report('an error that nobody caught', new Error(text.slice(0, at)))
-      take(text.slice(at + 1))
-    } catch (error) {
-      fail(messageOf(error))
-    }
-    charge(amount / 1000 + performance.now() - began)
-  }
-
-  const pump = async (): Promise<void> => {
-    if (isEntered || gone !== undefined || queue.length === 0) return
-    isEntered = true
-    charge(0)
-    if (owed > creditMs) await new Promise(done => setTimeout(done, (owed - creditMs) / share))
-    const text = `[${queue.splice(0).join(',')}]`
-    try {
-      const {
-        kind,
-        amount,
-        text: said,
-      } = await sandbox.request(requestKind.enter, number, text, entryLimitMs)
-      isEntered = false
-      if (gone === undefined) answered(kind, amount, said)
-    } catch {
-      // The process has ended; whoever keeps it says so.
-      return
-    }
-    void pump()
-  }
   const push = (message: unknown): void => {
     if (gone !== undefined) return
-    if (queue.length >= queueLimit) {
+    if (!carrier.hasRoom()) {
       report('the bridge', new Error('too much waits for it; something was dropped'))
       return
     }
     const text = JSON.stringify(message)
     if (text.length > textLimit)
       throw new Error(`${text.length} bytes are too much to cross at once; ${textLimit} are allowed`)
-    queue.push(text)
-    void pump()
+    carrier.send(text)
   }
 
+  const carrier = connect({ take, fail, report, isGone: () => gone !== undefined })
   return {
     end,
-    async open(load, given) {
+    open(given) {
       serve = given
-      const { kind, amount, text } = await sandbox.request(
-        requestKind.open,
-        number,
-        JSON.stringify(load),
-        loadLimitMs,
-      )
-      if (kind === verdict.dead) throw new Error(text)
-      answered(kind, amount, text)
+      return carrier.open()
     },
     call: (target, args) =>
       new Promise((resolve, reject) => {
-        if (gone !== undefined) return reject(new Error(`its isolate has ended: ${gone}`))
-        if (queue.length >= queueLimit)
-          return reject(new Error('it is too busy: too much waits for it already'))
+        if (gone !== undefined) return reject(new Error(`its ${name} has ended: ${gone}`))
+        if (!carrier.hasRoom()) return reject(new Error('it is too busy: too much waits for it already'))
         if (waiting.size >= owedLimit) {
           reject(new Error('it owes too many answers'))
           fail(`it owes over ${owedLimit} answers`)
@@ -210,14 +164,13 @@ export function createCell({ sandbox, number, report, lost }: CellOptions): Cell
       }),
     tell: (target, args) => push(['do', 0, target, args]),
     async close() {
-      if (gone === undefined) {
-        end('it was switched off')
-        await sandbox.request(requestKind.close, number, '', entryLimitMs).catch(() => {})
-      }
+      if (gone !== undefined) return
+      end('it was switched off')
+      await carrier.close().catch(() => {})
     },
     isGone: () => gone !== undefined,
-    cpuMs: () => Math.round(cpuUs / 1000),
-    memoryBytes: () => sandbox.memoryOf(number),
+    cpuMs: carrier.cpuMs,
+    memoryBytes: carrier.memoryBytes,
   }
 }
 

@@ -10,6 +10,7 @@ import { type Cell, createCell, type Serve } from './cell.ts'
 import { createFlow } from './flow.ts'
 import { collect } from './modules.ts'
 import { type Ending, type History, judge } from './policy.ts'
+import { createPump } from './pump.ts'
 import { type Sandbox, type StartProcess, startSandbox } from './sandbox.ts'
 import { revive } from './schemas.ts'
 import { methodsOf } from './services.ts'
@@ -141,7 +142,7 @@ export function createRealms(options: RealmsOptions): Realms {
   return {
     async load(found, effects) {
       const { id: owner, mainFile } = found
-      const modules = await collect(mainFile!)
+      const modules = { memoryMb, ...(await collect(mainFile!)) }
       const sandbox = await pick(owner)
       lastCell += 1
       const number = lastCell
@@ -153,25 +154,24 @@ export function createRealms(options: RealmsOptions): Realms {
       const mayReport = createFlow(mistakesPerSecond, count =>
         report(owner, 'its isolate', new Error(`${count} more mistakes within a second`)),
       )
-      const cell = createCell({
-        sandbox,
-        number,
-        report: (during, error) => {
+      const told = {
+        report(during: string, error: unknown): void {
           if (refused) refused.push(error)
           else if (mayReport()) report(owner, during, error)
         },
-        lost: why => {
+        lost(why: string): void {
           release(sandbox, number)
           void ended(owner, 'isolate', why).catch(error => log.error(messageOf(error)))
         },
-      })
+      }
+      const cell = createCell('isolate', told, hands => createPump(sandbox, number, modules, hands))
       membersOf.get(sandbox)!.add(number)
       tenants.set(number, { owner, cell })
       effects.add('isolate', async () => {
         await cell.close()
         release(sandbox, number)
       })
-      await cell.open({ memoryMb, ...modules }, (verb, args) => {
+      await cell.open((verb, args) => {
         if (verb !== 'define') return serve(verb, args)
         definition ??= Definition.parse(args[0])
         return undefined
