@@ -74,7 +74,10 @@ export function hostAndPort(about: string): { host: string; port: number | null 
 
 function networkHas(granted: string, needed: string): boolean {
   const [have, want] = [hostAndPort(granted), hostAndPort(needed)]
-  const isHost = have.host.startsWith('*.') ? want.host.endsWith(have.host.slice(1)) : have.host === want.host
+  // The end of an address says nothing about whose it is.
+  const isName = /[a-z]/.test(want.host) && !want.host.startsWith('[')
+  const isUnder = have.host.startsWith('*.') && isName && want.host.endsWith(have.host.slice(1))
+  const isHost = have.host === want.host || isUnder
   const isPort = have.port === want.port || (have.port === null && (want.port === 443 || want.port === 80))
   return isHost && isPort
 }

@@ -35,6 +35,7 @@ const table: readonly [from: RegExp, may: (i: Import) => boolean][] = [
   // Starting a host for a test is what this part is for.
   [/^sdk\/testing\//, ({ to }) => isSdk(to) || isNode(to) || isOneOf(to, 'zod') || to.startsWith('kernel/')],
   [/^sdk\/stream\//, ({ to }) => isSdk(to) || isNode(to) || isNoble(to) || isOneOf(to, 'zod')],
+  [/^sdk\/egress\//, ({ to }) => isSdk(to) || isNode(to)],
   [/^sdk\/client\//, ({ to }) => isSdk(to) || isNode(to) || isOneOf(to, 'zod')],
   [
     /^sdk\//,
