@@ -4,12 +4,16 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Found, Manifest, readExtension, type UndoKinds } from '../../kernel/discover.ts'
 import { startHost as boot } from '../../kernel/index.ts'
 import type { EventKind, EventRecord, Extension, Extensions, Token } from '../index.ts'
+import { type FakeClock, installClock } from './clock.ts'
+
+export type { FakeClock }
 
 /** An extension written in the test itself; what the manifest leaves out has plain defaults. */
 export interface InlineExtension {
@@ -19,13 +23,22 @@ export interface InlineExtension {
   readonly undo?: UndoKinds
 }
 
+/** The id of a built-in, the path of a folder, or an extension written in place. */
+export type TestExtension = string | InlineExtension
+
+type Realm = 'kernel' | 'isolate' | 'process'
+
 export interface TestHostOptions {
-  /** Ids of built-ins, paths of folders, or extensions written in place. */
-  readonly extensions: readonly (string | InlineExtension)[]
+  readonly extensions: readonly TestExtension[]
   /** Config of an extension by its id, written to its config file. */
   readonly config?: Readonly<Record<string, object>>
   /** Runs those that are given as folders in this realm, whatever their manifests say. */
-  readonly realm?: 'kernel' | 'isolate'
+  readonly realm?: Realm
+  /**
+   * `fake`: the time and the timers of extensions stand still until `host.clock.advance`. Not for the process realm, and
+   * one host of a process at a time.
+   */
+  readonly clock?: 'fake'
   readonly flags?: Readonly<Record<string, string | boolean>>
   readonly env?: Readonly<Record<string, string>>
   /** A config folder to keep; otherwise one of its own that `stop` removes. */
@@ -64,7 +77,10 @@ export interface TestHost {
   readonly port: number
   readonly adminToken: string
   readonly extensions: Extensions
+  /** What the host and its extensions have logged, debug lines included. */
   readonly logs: readonly LogLine[]
+  /** The fake clock; throws without `clock: 'fake'`. */
+  readonly clock: FakeClock
   /** Every event since the start. */
   events(): readonly EventRecord[]
   emit<P extends object>(kind: EventKind<P>, payload: P): EventRecord
@@ -74,6 +90,22 @@ export interface TestHost {
   /** Likewise, for an answer that is read piece by piece. */
   open(method: string, path: string, options?: InjectOptions): Promise<IncomingMessage>
   stop(): Promise<void>
+}
+
+/** Waits until `check` gives something other than undefined, null or false; rejects after `limitMs`. */
+export async function until<T>(
+  what: string,
+  check: () => T | Promise<T>,
+  limitMs = 5000,
+): Promise<Exclude<T, undefined | null | false>> {
+  const end = performance.now() + limitMs
+  for (;;) {
+    const value = await check()
+    if (value !== undefined && value !== null && value !== false)
+      return value as Exclude<T, undefined | null | false>
+    if (performance.now() > end) throw new Error(`waited ${limitMs} ms in vain for ${what}`)
+    await delay(10)
+  }
 }
 
 const builtins = fileURLToPath(new URL('../../extensions/', import.meta.url))
@@ -93,28 +125,38 @@ const inline = ({ manifest, extension, undo }: InlineExtension): Found => ({
   ...(undo && { loadUndo: async () => undo }),
 })
 
-const find = async (each: string | InlineExtension, realm?: 'kernel' | 'isolate'): Promise<Found> => {
+const find = async (each: TestExtension, realm?: Realm): Promise<Found> => {
   if (typeof each !== 'string') return inline(each)
-  const folder = each.includes('/') ? resolve(each) : join(builtins, each)
-  const found = await readExtension(folder, basename(folder), true)
+  const isPath = /[./]/.test(each)
+  const folder = isPath ? resolve(each) : join(builtins, each)
+  const found = await readExtension(folder, isPath ? undefined : each, true)
   return realm && found.manifest ? { ...found, manifest: { ...found.manifest, realm } } : found
 }
 
-/** Boots a host; `stop` it in the test's end. */
-export async function startHost(options: TestHostOptions): Promise<TestHost> {
+/** Boots a host; `stop` it in the test's end. `startHost(['.'])` is enough for an extension in the current folder. */
+export async function startHost(
+  given: TestHostOptions | readonly TestExtension[],
+  rest: Omit<TestHostOptions, 'extensions'> = {},
+): Promise<TestHost> {
+  const options = 'extensions' in given ? given : { ...rest, extensions: given }
   const configDir = options.configDir ?? (await mkdtemp(join(tmpdir(), 'svc-host-test-')))
   const logs: LogLine[] = []
   await mkdir(join(configDir, 'extension-config'), { recursive: true })
   for (const [id, config] of Object.entries(options.config ?? {})) {
     await writeFile(join(configDir, 'extension-config', `${id}.json`), JSON.stringify(config))
   }
+  const clock = options.clock && installClock()
   const host = await boot({
     configDir,
+    clock,
     flags: { 'mgmt-bind': '127.0.0.1:0', ...options.flags },
     env: { SVC_LOG: 'debug', ...options.env },
     found: await Promise.all(options.extensions.map(each => find(each, options.realm))),
     sink: { write: line => void logs.push(JSON.parse(line)) },
     isEmbedded: true,
+  }).catch(error => {
+    clock?.remove()
+    throw error
   })
   const { front, adminToken, identity } = host
 
@@ -147,6 +189,10 @@ export async function startHost(options: TestHostOptions): Promise<TestHost> {
     adminToken,
     extensions: host.extensions,
     logs,
+    get clock() {
+      if (!clock) throw new Error("this host has the real clock; start it with clock: 'fake'")
+      return clock
+    },
     events: () => host.bus.replay(0).events,
     emit: (kind, payload) => host.bus.emit(kind, payload),
     service: token => host.services.get(token),
@@ -163,7 +209,7 @@ export async function startHost(options: TestHostOptions): Promise<TestHost> {
       }
     },
     async stop() {
-      await host.stop()
+      await host.stop().finally(() => clock?.remove())
       if (!options.configDir) await rm(configDir, { recursive: true, force: true })
     },
   }
