@@ -23,6 +23,12 @@ export interface Registered extends OwnedRoute {
   readonly scope: Effects
 }
 
+/** What a main module gives, wherever it was loaded. */
+export interface Loaded extends Extension {
+  /** JSON Schema of its config as its author wrote it, where `config` cannot tell all of it. */
+  readonly configSchema?: object
+}
+
 /** What the verbs reach. */
 export interface Reach {
   readonly configDir: string
@@ -37,7 +43,7 @@ export interface Reach {
   /** Stops whoever requires this service, before it goes. */
   leaving(offer: Offer): Promise<void>
   /** Loads an extension into its realm; what that takes leaves with `effects`. */
-  load(found: Found, effects: Effects): Promise<Extension>
+  load(found: Found, effects: Effects): Promise<Loaded>
   /** What it has used, as far as its realm can tell. */
   usageOf(owner: string): Pick<ExtensionRecord, 'restarts' | 'cpu_ms' | 'memory_bytes'>
 }

@@ -1,6 +1,7 @@
 // The life of extensions: one serialized reconcile brings what runs in line with what is wanted and possible.
 import { setTimeout as delay } from 'node:timers/promises'
 import { type ExtensionRecord, type Extensions, ExtensionsChanged, HttpError } from 'svc-host/sdk'
+import { hasNewConfig } from './config.ts'
 import type { Reach } from './context.ts'
 import { type Faults, messageOf } from './errors.ts'
 import { examine } from './examine.ts'
@@ -10,7 +11,7 @@ import { explainIdle, inability, missing } from './reasons.ts'
 import type { Roster } from './roster.ts'
 import type { Offer } from './services.ts'
 import { createTurns } from './turns.ts'
-import { describe, hasNewConfig, setUp, tearDown, type Unit, withDependants } from './unit.ts'
+import { describe, setUp, tearDown, type Unit, withDependants } from './unit.ts'
 
 /** Owner of what the kernel itself registers; always on. */
 export const kernelOwner = 'kernel'
@@ -18,7 +19,7 @@ export const kernelOwner = 'kernel'
 /** How long the routes of those that are on wait for those that start beside them. */
 const patienceMs = 500
 
-export interface Life extends Extensions {
+export interface Life extends Omit<Extensions, 'config' | 'configure'> {
   /** Brings everything in line; resolves when nothing more can be done. */
   reconcile(): Promise<void>
   isOn(owner: string): boolean
@@ -215,7 +216,7 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
       const unit = roster.get(id)
       if (!unit) throw new HttpError(404, `there is no extension "${id}"`)
       if (isStopping) throw new HttpError(409, 'the host is stopping; nothing can be switched now')
-      unit.isOutdated = enabled && unit.state === 'on' && (await hasNewConfig(unit))
+      unit.isOutdated = enabled && unit.state === 'on' && (await hasNewConfig(unit, parts.configDir))
       await ledger.setEnabled(id, enabled)
       unit.isEnabled = enabled
       unit.failure = undefined

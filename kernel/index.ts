@@ -18,6 +18,7 @@ import {
   PluginTokens,
 } from 'svc-host/sdk'
 import './modules.ts'
+import { createConfigs } from './config.ts'
 import type { Reach, Registered } from './context.ts'
 import { discoverExtensions, type Found } from './discover.ts'
 import { createFaults, messageOf, UsageError, within } from './errors.ts'
@@ -129,6 +130,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
       load: (found, effects) => (isApart(found) ? realms.load(found, effects) : found.load()),
     }
     const life = createLife({ roster, ledger, faults, front, ...parts })
+    const configs = createConfigs({ ...parts, roster, ledger, life, report: faults.report })
+    const extensions = { ...life, ...configs }
     const sandboxes = steps.child('sandboxes')
     const realms = createRealms({
       start: (label, spec) => startProcess(sandboxes, { journal, configDir, log }, label, spec),
@@ -148,11 +151,11 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const version = about.version
     services.offer(kernelOwner, EventBus, bus)
     services.offer(kernelOwner, HostLog, ring)
-    services.offer(kernelOwner, Extensions, life)
+    services.offer(kernelOwner, Extensions, extensions)
     services.offer(kernelOwner, CertificateIdentity, identity)
     services.offer(kernelOwner, HostInfo, { version, configDir, mgmtPort, startedUnixMs: Date.now() })
     services.offer(kernelOwner, ApiRoutes, { list: front.routes })
-    for (const route of extensionRoutes(life))
+    for (const route of extensionRoutes(extensions))
       routes.add({ owner: kernelOwner, route, signal: steps.signal, scope: steps })
     const describe = hooks.own(kernelOwner, DescribeHost as never)
 
@@ -179,7 +182,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     }
     let stopped: Promise<void> | undefined
     return {
-      extensions: life,
+      extensions,
       front,
       bus,
       services,

@@ -1,10 +1,8 @@
-// What the operator has set: flags, environment, host.env and config files, merged into each extension's config.
+// What the operator has set beside the config files: flags, environment and host.env.
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Log } from 'svc-host/sdk'
-import { z } from 'zod'
 import type { Found, Setting } from './discover.ts'
-import { explainIssues, messageOf, UsageError } from './errors.ts'
+import { messageOf, UsageError } from './errors.ts'
 
 export type Variables = Readonly<Record<string, string | undefined>>
 export type Flags = Readonly<Record<string, string | boolean | undefined>>
@@ -109,55 +107,19 @@ export function overridesOf(found: Found, sources: Sources): Override[] {
   })
 }
 
-const isPlain = (value: unknown): value is Record<string, unknown> =>
+export const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-const set = (target: Record<string, unknown>, [head, ...rest]: readonly string[], value: unknown): void => {
+/** Puts a value in its place; what lies on the way is copied. */
+export const set = (
+  target: Record<string, unknown>,
+  [head, ...rest]: readonly string[],
+  value: unknown,
+): void => {
   if (rest.length === 0) target[head!] = value
   else {
     const inner = isPlain(target[head!]) ? { ...(target[head!] as object) } : {}
     target[head!] = inner
     set(inner, rest, value)
   }
-}
-
-const deepFreeze = <T>(value: T): T => {
-  if (typeof value === 'object' && value !== null && !ArrayBuffer.isView(value)) {
-    Object.values(value).forEach(deepFreeze)
-    Object.freeze(value)
-  }
-  return value
-}
-
-/** An extension's config, parsed and frozen; rejects with the file and the path of each issue. */
-export async function readConfig(
-  id: string,
-  schema: z.ZodType | undefined,
-  overrides: readonly Override[],
-  configDir: string,
-  log: Log,
-): Promise<unknown> {
-  const file = join(configDir, 'extension-config', `${id}.json`)
-  let stored: unknown = {}
-  try {
-    stored = JSON.parse(await readFile(file, 'utf8'))
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw new Error(`${file}: ${messageOf(error)}`)
-  }
-  if (!isPlain(stored)) throw new Error(`${file}: expected a JSON object`)
-  const merged: Record<string, unknown> = { ...stored }
-  for (const { at, value } of overrides) set(merged, at, value)
-  const parsed = (schema ?? z.object({})).safeParse(merged)
-  if (!parsed.success) {
-    const sources = overrides
-      .filter(({ at }) => parsed.error.issues.some(({ path }) => at.every((key, i) => path[i] === key)))
-      .map(({ source }) => source)
-    throw new Error(`config (${sources.join(', ') || file}): ${explainIssues(parsed.error)}`)
-  }
-  const known = isPlain(parsed.data) ? Object.keys(parsed.data) : []
-  const shape = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
-  const unknown = Object.keys(stored).filter(key => ![...known, ...shape].includes(key))
-  if (unknown.length)
-    log.warn(`${file} has keys that nobody reads: ${unknown.join(', ')}; check their spelling`)
-  return deepFreeze(parsed.data)
 }

@@ -1,12 +1,12 @@
 // One extension in this host: its state, and how a single setup and a single end go.
-import { isDeepStrictEqual } from 'node:util'
-import { type Extension, type ExtensionRecord, HttpError, type Log, type Token } from 'svc-host/sdk'
-import { createContext, type Reach, setupLimitMs } from './context.ts'
+import type { Extension, ExtensionRecord, Log, Token } from 'svc-host/sdk'
+import { readConfig } from './config.ts'
+import { createContext, type Loaded, type Reach, setupLimitMs } from './context.ts'
 import type { Found } from './discover.ts'
 import { messageOf, runAs, within } from './errors.ts'
 import { checkSeal } from './examine.ts'
 import { createEffects, type Effects } from './scope.ts'
-import { type Override, readConfig } from './settings.ts'
+import type { Override } from './settings.ts'
 
 /** How long its open answers get to end by themselves when an extension stops. */
 const drainGraceMs = 2000
@@ -27,8 +27,8 @@ export interface Unit {
   readonly providers: Set<string>
   /** What it was set up with. */
   config?: unknown
-  /** Reads the config as it stands now; there once the code is loaded. */
-  readConfig?: () => Promise<unknown>
+  /** What its main module gave at its last start. */
+  definition?: Loaded
   /** Its config has changed since: it ends and starts anew in the next pass. */
   isOutdated?: boolean
   effects?: Effects
@@ -62,9 +62,8 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
     if (found.seal !== undefined) await checkSeal(found.folder, found.seal)
     const definition = await reach.load(found, effects)
     const deps = checkDeps(definition, unit)
-    unit.readConfig = () => readConfig(id, definition.config, unit.overrides, reach.configDir, log)
-    const config = await unit.readConfig()
-    Object.assign(unit, { config, isOutdated: false })
+    const config = await readConfig(id, definition.config, unit.overrides, reach.configDir, log)
+    Object.assign(unit, { definition, config, isOutdated: false })
     const services: Record<string, unknown> = {}
     unit.providers.clear()
     for (const [name, service] of Object.entries(deps)) {
@@ -94,14 +93,6 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
     unit.effects = undefined
     throw new Error(`setup failed: ${messageOf(error)}`, { cause: error })
   }
-}
-
-/** Whether the config of one that is on has changed; refuses a mistake in it, and then nothing changes. */
-export async function hasNewConfig({ found, config, readConfig }: Unit): Promise<boolean> {
-  const next = await readConfig!().catch(error => {
-    throw new HttpError(409, `${messageOf(error)}; ${found.id} goes on with the config it has`)
-  })
-  return !isDeepStrictEqual(next, config)
 }
 
 /** Its routes are off already: streams end, open answers drain, effects are undone, services go. */

@@ -97,6 +97,21 @@ export interface Examined {
   /** `sha512-…` over all its files; an installed one starts only while this is what the ledger says. */
   readonly seal: string
 }
+/** The config of one extension: what is stored, and what may be. */
+export interface ExtensionConfig {
+  /** What its file holds, with keys that nobody reads; empty where there is none. */
+  readonly stored: Readonly<Record<string, unknown>>
+  /** What a flag, the environment or `host.env` sets over it. */
+  readonly overrides: readonly {
+    readonly at: readonly string[]
+    readonly value: unknown
+    readonly source: string
+  }[]
+  /** JSON Schema of what it takes; null: not known. */
+  readonly schema: object | null
+  /** Why the file cannot be read or the schema is not known, as a sentence. */
+  readonly problem: string | null
+}
 export interface Extensions {
   list(): readonly ExtensionRecord[]
   /**
@@ -111,6 +126,16 @@ export interface Extensions {
   trust(id: string, trusted: boolean): Promise<void>
   /** Drops what was decided about one that is no longer here: switched off, trusted, failed starts. */
   forget(id: string): Promise<void>
+  /** What is not on is loaded for this, without its setup, to ask what it takes. */
+  config(id: string): Promise<ExtensionConfig>
+  /**
+   * Stores what `edit` makes of the config as it is, and restarts the extension with it; the record says how it fares. What
+   * does not fit is refused with 422 and its path, what cannot be checked now with 409, and then nothing has changed.
+   */
+  configure(
+    id: string,
+    edit: (now: ExtensionConfig) => Readonly<Record<string, unknown>>,
+  ): Promise<ExtensionRecord>
   /** How many of its durable effects have not been taken back. */
   owed(id: string): number
 }

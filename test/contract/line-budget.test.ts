@@ -19,10 +19,10 @@ const over = (sources: readonly Source[], limit: number): string[] =>
 // takes as many again: hostile HTTP and TLS with routes that come and go (810), changes outside the process that a crash
 // must not leave behind (520), and files, settings and secrets that are broken, old or somebody else's (540).
 // By 120 for extensions that run elsewhere: key-value storage (storage.ts), quarantine, stopping and starting one whose code has gone;
-// by 30 for the time that each tap takes.
+// by 30 for the time that each tap takes; by 150 for configs that are checked before they are stored, in every realm (config.ts).
 // The realms were planned at 700 lines: two thirds of what is there is shapes, limits and sentences for what strangers get wrong.
 test('the kernel fits its budget', () => {
-  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(3930)
+  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(4090)
   expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(1600)
   expect(over(kernel, 250)).toEqual([])
 })

@@ -1,0 +1,184 @@
+// Configs of extensions: read from their files with what the operator has set over them, and written by the API.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { type Extensions, HttpError, type Log } from 'svc-host/sdk'
+import { z } from 'zod'
+import type { Loaded, Reach } from './context.ts'
+import { keepAside, writeDurably } from './documents.ts'
+import { explainIssues, messageOf, runAs, within } from './errors.ts'
+import { checkSeal } from './examine.ts'
+import type { Ledger } from './ledger.ts'
+import { inability } from './reasons.ts'
+import type { Roster } from './roster.ts'
+import { createEffects } from './scope.ts'
+import { isPlain, type Override, set } from './settings.ts'
+import { createTurns } from './turns.ts'
+import type { Unit } from './unit.ts'
+
+const loadLimitMs = 5000
+/** Of a config as text, and how deep it may be. */
+const lengthLimit = 256 * 1024
+const depthLimit = 32
+
+type Values = Record<string, unknown>
+
+const deepFreeze = <T>(value: T): T => {
+  if (typeof value === 'object' && value !== null && !ArrayBuffer.isView(value)) {
+    Object.values(value).forEach(deepFreeze)
+    Object.freeze(value)
+  }
+  return value
+}
+
+const fileOf = (configDir: string, id: string): string => join(configDir, 'extension-config', `${id}.json`)
+
+async function readStored(file: string): Promise<Values> {
+  let stored: unknown = {}
+  try {
+    stored = JSON.parse(await readFile(file, 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw new Error(`${file}: ${messageOf(error)}`)
+  }
+  if (!isPlain(stored)) throw new Error(`${file}: expected a JSON object`)
+  return stored
+}
+
+type Parsed = { readonly data: unknown } | { readonly mistake: string }
+
+async function parse(
+  stored: Values,
+  schema: z.ZodType | undefined,
+  overrides: readonly Override[],
+  file: string,
+): Promise<Parsed> {
+  const merged: Values = { ...stored }
+  for (const { at, value } of overrides) set(merged, at, value)
+  const parsed = await (schema ?? z.object({})).safeParseAsync(merged)
+  if (parsed.success) return { data: deepFreeze(parsed.data) }
+  const sources = overrides
+    .filter(({ at }) => parsed.error.issues.some(({ path }) => at.every((key, i) => path[i] === key)))
+    .map(({ source }) => source)
+  return { mistake: `config (${sources.join(', ') || file}): ${explainIssues(parsed.error)}` }
+}
+
+/** An extension's config, parsed and frozen; rejects with the file and the path of each issue. */
+export async function readConfig(
+  id: string,
+  schema: z.ZodType | undefined,
+  overrides: readonly Override[],
+  configDir: string,
+  log: Log,
+): Promise<unknown> {
+  const file = fileOf(configDir, id)
+  const stored = await readStored(file)
+  const parsed = await parse(stored, schema, overrides, file)
+  if ('mistake' in parsed) throw new Error(parsed.mistake)
+  const known = isPlain(parsed.data) ? Object.keys(parsed.data) : []
+  const shape = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
+  const unknown = Object.keys(stored).filter(key => ![...known, ...shape].includes(key))
+  if (unknown.length)
+    log.warn(`${file} has keys that nobody reads: ${unknown.join(', ')}; check their spelling`)
+  return parsed.data
+}
+
+/** Whether the config of one that is on has changed; refuses a mistake in it, and then nothing changes. */
+export async function hasNewConfig(unit: Unit, configDir: string): Promise<boolean> {
+  const { found, config, definition, overrides, log } = unit
+  const next = await readConfig(found.id, definition?.config, overrides, configDir, log).catch(error => {
+    throw new HttpError(409, `${messageOf(error)}; ${found.id} goes on with the config it has`)
+  })
+  return !isDeepStrictEqual(next, config)
+}
+
+/** What no file can keep, or no reader can take. */
+function checkPlain(value: unknown, path: readonly string[] = []): void {
+  const refuse = (why: string): never => {
+    throw new HttpError(422, `${path.slice(0, depthLimit).join('.')}: ${why}`)
+  }
+  if (path.length > depthLimit) refuse(`a config may be ${depthLimit} levels deep`)
+  if (path.at(-1) === '__proto__') refuse('no key of a config can have this name')
+  if (typeof value !== 'object' || value === null) return
+  for (const key of Object.keys(value)) checkPlain((value as Values)[key], [...path, key])
+}
+
+export interface ConfigsOptions extends Pick<Reach, 'configDir' | 'load' | 'report'> {
+  readonly roster: Pick<Roster, 'get'>
+  readonly ledger: Ledger
+  readonly life: Pick<Extensions, 'enable' | 'list'>
+}
+
+export function createConfigs(options: ConfigsOptions): Pick<Extensions, 'config' | 'configure'> {
+  const { configDir, load, report, roster, ledger, life } = options
+  const inTurn = createTurns()
+  const unitOf = (id: string): Unit => {
+    const unit = roster.get(id)
+    if (unit) return unit
+    throw new HttpError(404, `there is no extension "${id}"`)
+  }
+
+  /** What is not on is loaded for this alone, without its setup. */
+  const withDefinition = async <T>(unit: Unit, use: (definition: Loaded) => Promise<T>): Promise<T> => {
+    const { found, definition } = unit
+    if (unit.state === 'on' && definition) return use(definition)
+    const [state, why] = inability({ ...unit, failure: undefined }, ledger) ?? []
+    if (why !== undefined) throw new Error(`it is ${state}: ${why}`)
+    const effects = createEffects(found.id, report)
+    try {
+      if (found.seal !== undefined) await checkSeal(found.folder, found.seal)
+      return await use(
+        await within(
+          loadLimitMs,
+          runAs(found.id, () => load(found, effects)),
+        ),
+      )
+    } finally {
+      await effects.close()
+    }
+  }
+  const look = async ({ config, configSchema }: Loaded): Promise<object> =>
+    configSchema ?? z.toJSONSchema(config ?? z.object({}), { io: 'input', unrepresentable: 'any' })
+
+  const read = async (unit: Unit): ReturnType<Extensions['config']> => {
+    const { found, overrides } = unit
+    const problems: string[] = []
+    const noting =
+      <T>(fallback: T) =>
+      (error: unknown) => {
+        problems.push(messageOf(error))
+        return fallback
+      }
+    const stored = await readStored(fileOf(configDir, found.id)).catch(noting({}))
+    const schema = await withDefinition(unit, look).catch(noting(null))
+    return { stored, overrides, schema, problem: problems.join('; ') || null }
+  }
+
+  return {
+    config: async id => read(unitOf(id)),
+    async configure(id, edit) {
+      const unit = unitOf(id)
+      const file = fileOf(configDir, id)
+      await inTurn(async () => {
+        const next = edit(await read(unit))
+        checkPlain(next)
+        const text = `${JSON.stringify(next, null, 2)}\n`
+        if (text.length > lengthLimit)
+          throw new HttpError(422, `it is ${text.length} characters long; ${lengthLimit} are allowed`)
+        const check = ({ config }: Loaded): Promise<Parsed> => parse(next, config, unit.overrides, file)
+        const parsed = await withDefinition(unit, check).catch(error => {
+          throw new HttpError(
+            409,
+            `what ${id} takes is not known, and nothing was stored: ${messageOf(error)}`,
+          )
+        })
+        if ('mistake' in parsed) throw new HttpError(422, parsed.mistake.replace(`config (${file}): `, ''))
+        // What cannot be read is somebody's work all the same.
+        await readStored(file).catch(() => keepAside(file))
+        await writeDurably(file, text)
+      })
+      await unit.starting
+      if (unit.isEnabled && unit.state !== 'quarantined') return life.enable(id, true)
+      return life.list().find(record => record.id === id)!
+    },
+  }
+}
