@@ -26,9 +26,16 @@ const idleMs = 30_000
 const Token = z.object({ id: z.string(), version: z.string() })
 const Definition = z.object({
   config: z.unknown(),
+  /** Says what is wrong with a config, which JSON Schema alone cannot. */
+  check: z.int().nullish(),
   deps: z.record(z.string(), Token),
   setup: z.int().nullable(),
 })
+
+const isSchema = (value: unknown): value is object => typeof value === 'object' && value !== null
+const Issues = z
+  .array(z.object({ path: z.array(z.union([z.string(), z.number()])), message: z.string().max(1000) }))
+  .max(100)
 
 export interface RealmsOptions {
   readonly start: StartProcess
@@ -178,9 +185,15 @@ export function createRealms(options: RealmsOptions): Realms {
       })
       if (refused.length) throw refused[0]
       if (!definition?.setup) throw new Error('the main module has no default export made by defineExtension')
-      const { config, deps, setup } = definition
+      const { config, check, deps, setup } = definition
       return {
-        config: config === null || config === undefined ? undefined : revive(config),
+        ...(isSchema(config) && {
+          configSchema: config,
+          config: revive(config).superRefine(async (values, refine) => {
+            for (const issue of Issues.parse(check ? await cell.call(check, [values]) : []))
+              refine.addIssue({ code: 'custom', ...issue })
+          }),
+        }),
         deps,
         async setup(ctx) {
           const { requires, optional } = found.manifest!

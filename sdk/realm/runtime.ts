@@ -330,8 +330,16 @@ export function boot(extension: Extension | undefined): void {
     )
     await extension!.setup(createContext(about.id, about.version, parsed as never), services as never)
   }
+  const check = (values: unknown): object[] => {
+    const { error } = extension!.config!.safeParse(values)
+    return (error?.issues ?? []).slice(0, 100).map(({ path, message }) => ({
+      path: path.map(part => (typeof part === 'number' ? part : String(part))),
+      message: message.slice(0, 1000),
+    }))
+  }
   tell('define', {
     config: extension?.config ? describeSchema(extension.config, 'input', 'config') : null,
+    check: extension?.config ? handle(check) : null,
     deps: Object.fromEntries(deps.map(([name, { id, version }]) => [name, { id, version }])),
     setup: typeof extension?.setup === 'function' ? handle(setup) : null,
   })
