@@ -31,6 +31,8 @@ export interface PairedDevice {
 
 /** Who is paired on the native plane. */
 export interface PairingRoster {
+  /** Devices that are not paired may stream as well: `find` gives them as guests. */
+  readonly isOpen: boolean
   /** The device, if it is paired and its access is not over. */
   find(fingerprint: string): PairedDevice | undefined
   /** Whether the device is paired, but its access is over. */
@@ -41,7 +43,7 @@ export interface PairingRoster {
    */
   watch(fingerprint: string, listener: (now: PairedDevice | 'unpaired' | 'expired') => void): () => void
 }
-export const PairingRoster = token<PairingRoster>('pairing.roster', '1.0.0')
+export const PairingRoster = token<PairingRoster>('pairing.roster', '1.1.0')
 
 /** A device that wants to pair, as its connection has established it. */
 export interface PairingRequest {

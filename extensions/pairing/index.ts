@@ -1,7 +1,9 @@
 // Pairing: the PIN window, devices that knock, the native roster and the device lane's registry.
 import { statusCollect, summaryCollect } from 'svc-host/api/status'
 import { DeviceRegistry, defineExtension } from 'svc-host/sdk'
+import { z } from 'zod'
 import { PairingQueue, PairingRoster, PairingWindow } from './api.ts'
+import { withGuests } from './guests.ts'
 import { queueNews, rosterNews } from './news.ts'
 import { createQueue } from './queue.ts'
 import { createRoster } from './roster.ts'
@@ -14,6 +16,7 @@ import { createServing } from './serving.ts'
 let pendingIds = 0
 
 export default defineExtension({
+  config: z.object({ open: z.boolean().default(false) }),
   async setup(ctx) {
     const roster = createRoster(await ctx.document('native-paired.json', RosterFile), rosterNews(ctx.emit))
     const serving = createServing()
@@ -37,7 +40,8 @@ export default defineExtension({
       byFingerprint: async fingerprint => roster.find(fingerprint),
       byToken: async () => undefined,
     })
-    ctx.provide(PairingRoster, roster)
+    if (ctx.config.open) ctx.log.warn('this host is open: whoever reaches it may stream, paired or not')
+    ctx.provide(PairingRoster, ctx.config.open ? withGuests(roster) : roster)
     ctx.provide(PairingWindow, pairing)
     ctx.provide(PairingQueue, queue)
     ctx.route(...routes({ pairing, serving, queue, roster }))

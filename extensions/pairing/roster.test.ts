@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { deviceName, sanitizeName } from './device-name.ts'
 import { accessLevel, effectiveGrants, isGrantMask } from './grants.ts'
+import { withGuests } from './guests.ts'
 import { createRoster } from './roster.ts'
 import { RosterFile } from './schema.ts'
 import { sourceOf } from './source.ts'
@@ -124,6 +125,22 @@ describe('an access that ends', () => {
     await roster.edit(a, { expiresInSecs: null })
     expect(roster.find(a)).toMatchObject({ level: 'full' })
   })
+})
+
+test('an open host takes strangers as guests, and nobody whose access is over', async () => {
+  const { roster, clock } = setUp()
+  const open = withGuests(roster)
+  expect(open.find(a.toUpperCase())).toEqual({
+    name: 'device aaaaaaaa',
+    fingerprint: a,
+    grants: 0x3f,
+    level: 'full',
+  })
+  await roster.pair(a, 'Sofa', { grants: 1, expiresInSecs: 5 })
+  expect(open.find(a)).toMatchObject({ name: 'Sofa', grants: 1 })
+  clock.now = 2000
+  expect(open.find(a)).toBeUndefined()
+  expect([open.isOpen, roster.isOpen, roster.find(b)]).toEqual([true, false, undefined])
 })
 
 test('a new name is told to who streams, and is no change of access', async () => {

@@ -101,6 +101,7 @@ export const createRoster = (
   }
 
   return {
+    isOpen: false,
     list: () => document.value.clients,
 
     find: fingerprint => {

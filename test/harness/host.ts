@@ -10,11 +10,11 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
-const nodeFlags = ['--conditions=svc-source', '--no-node-snapshot', '--disable-warning=ExperimentalWarning']
+export const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
+export const nodeFlags = ['--conditions=svc-source', '--no-node-snapshot', '--disable-warning=ExperimentalWarning']
 
 /** The environment of a fresh login: of the product's own settings only the choice of a sanitized engine comes in. */
-function cleanEnvironment(extra: Record<string, string>): Record<string, string> {
+export function cleanEnvironment(extra: Record<string, string>): Record<string, string> {
   const isOurs = (key: string) => key.startsWith('SVC_') && key !== 'SVC_ENGINE'
   const kept = Object.entries(process.env).filter(([key]) => !isOurs(key) && key !== 'DISPLAY')
   return { ...(Object.fromEntries(kept) as Record<string, string>), ...extra }
@@ -134,7 +134,8 @@ export async function serve(options: ServeOptions = {}): Promise<HostProcess> {
     ],
     {
       cwd: root,
-      env: cleanEnvironment({ ...preload(), SVC_CONFIG_DIR: configDir, ...options.env }),
+      // The network is not told of hosts that are there for a test.
+      env: cleanEnvironment({ SVC_MDNS: '0', ...preload(), SVC_CONFIG_DIR: configDir, ...options.env }),
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   )
