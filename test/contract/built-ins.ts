@@ -8,4 +8,8 @@ export const builtInIds = readdirSync('extensions').filter(id =>
 
 /** No screen, no GPU and no fixed port is needed. */
 export const startBuiltIns = (): Promise<TestHost> =>
-  startHost({ extensions: builtInIds, flags: { 'native-port': '0' }, env: { SVC_SOURCE: 'software' } })
+  startHost({
+    extensions: builtInIds,
+    flags: { 'native-port': '0' },
+    env: { SVC_SOURCE: 'software', SVC_MDNS: '0' },
+  })
