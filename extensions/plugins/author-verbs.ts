@@ -38,6 +38,12 @@ async function examined<T>(
   }
 }
 
+/** Whom git knows here; empty where it knows nobody. */
+const ownName = (signal: AbortSignal): Promise<string> =>
+  new Promise(done => {
+    execFile('git', ['config', 'user.name'], { signal }, (error, out) => done(error ? '' : out.trim()))
+  })
+
 function verdict({ out }: CommandContext, { report }: Fetched) {
   const { found, refusals, remarks } = report
   const name = found ? `${found.pkg} ${found.version}` : 'the package'
@@ -84,11 +90,18 @@ export function authorVerbs(program: Command, context: CommandContext, offline: 
     .command('new')
     .description('write a plugin that runs and is tested as it stands')
     .argument('<name>', 'its id; the folder gets this name')
-    .option('--js', 'in JavaScript; default TypeScript')
+    .option('--ts', 'in TypeScript, which is the default')
+    .option('--js', 'in JavaScript')
+    .option('--license <SPDX>', 'its licence; MIT and ISC come with their text', 'MIT')
     .option('--scope <@scope>', 'publish it as @scope/plugin-NAME; default svc-plugin-NAME')
     .option('--json', 'machine-readable')
-    .action((name: string, { js, scope }) =>
+    .action((name: string, { js, ts, scope, license: licence }) =>
       offline(async () => {
+        if (js && ts) throw new UsageError('--js and --ts: choose one')
+        if (!/^[A-Za-z0-9][A-Za-z0-9.+-]{0,63}$/.test(licence))
+          throw new UsageError(
+            `--license ${licence}: expected an SPDX identifier, such as MIT or GPL-3.0-or-later`,
+          )
         if (!/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/.test(name))
           throw new UsageError(
             `${name} cannot be an id: lower-case words joined by hyphens, such as status-light`,
@@ -96,7 +109,10 @@ export function authorVerbs(program: Command, context: CommandContext, offline: 
         if (scope !== undefined && !/^@[a-z0-9][a-z0-9._-]*$/.test(scope))
           throw new UsageError(`--scope ${scope}: expected @ and a name`)
         const pkg = scope === undefined ? `svc-plugin-${name}` : `${scope}/plugin-${name}`
-        const { folder, files } = await scaffold(resolve(name), { id: name, pkg, isJavaScript: !!js })
+        const { folder, files } = await scaffold(resolve(name), {
+          ...{ id: name, pkg, isJavaScript: !!js, licence },
+          ...{ author: await ownName(context.signal), year: new Date().getFullYear() },
+        })
         const next = `cd ${name} && npm install && npm test`
         return {
           data: { folder, files },

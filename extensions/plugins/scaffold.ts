@@ -2,28 +2,34 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { UsageError } from 'svc-host/api/ctl'
+import { licenceText } from './licences.ts'
 
 export interface ScaffoldOptions {
   readonly id: string
   readonly pkg: string
   readonly isJavaScript: boolean
+  /** SPDX identifier. */
+  readonly licence: string
+  /** Who holds the rights, as `git config` and `npm` know them. */
+  readonly author: string
+  readonly year: number
 }
 
 const pretty = (value: object): string => `${JSON.stringify(value, null, 2)}\n`
 
-const main = (id: string): string => `// What the plugin does: it answers GET /api/v1/${id}.
+const main = (id: string): string => `// What the plugin does: it answers GET /api/v1/ext/${id}/greeting.
 import { defineExtension, route } from 'svc-host/sdk'
 import { z } from 'zod'
 
 export default defineExtension({
-  config: z.object({ greeting: z.string().default('hello') }),
+  config: z.object({ greeting: z.string().min(1).default('hello') }),
   setup(ctx) {
     ctx.route(
       route({
         method: 'GET',
-        path: '/${id}',
-        id: '${id.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())}',
-        tag: 'plugins',
+        path: '/ext/${id}/greeting',
+        id: '${id.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())}Greeting',
+        tag: '${id}',
         summary: 'Say hello',
         lanes: { plugin: false, device: false },
         replies: { 200: z.object({ greeting: z.string() }) },
@@ -34,45 +40,52 @@ export default defineExtension({
 })
 `
 
-const test = (id: string): string => `// Runs the plugin in a real host, in this process.
+const test = (
+  id: string,
+): string => `// Runs the plugin in a real host, in the realm and with the permissions of its manifest.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { startHost } from 'svc-host/testing'
 
-const folder = fileURLToPath(new URL('.', import.meta.url)).replace(/\\/$/, '')
-
-test('it answers with the greeting that is configured', async () => {
-  const host = await startHost({ extensions: [folder], config: { '${id}': { greeting: 'good day' } } })
+test('it answers with the greeting that is configured, and leaves nothing', async () => {
+  const host = await startHost([import.meta.dirname], { config: { '${id}': { greeting: 'good day' } } })
   try {
-    const { status, json } = await host.inject('GET', '/${id}')
-    assert.equal(status, 200)
-    assert.deepEqual(json, { greeting: 'good day' })
+    const { status, json } = await host.inject('GET', '/ext/${id}/greeting')
+    assert.deepEqual({ status, json }, { status: 200, json: { greeting: 'good day' } })
+    await host.extensions.enable('${id}', false)
+    assert.equal((await host.inject('GET', '/ext/${id}/greeting')).status, 404)
   } finally {
     await host.stop()
   }
 })
 `
 
-const readme = ({ id, pkg }: ScaffoldOptions): string => `# ${pkg}
+const readme = ({ id, pkg, isJavaScript, licence }: ScaffoldOptions): string => `# ${pkg}
 
-A plugin for svc-host.
+A plugin for svc-host: it answers \`GET /api/v1/ext/${id}/greeting\`.
 
     npm install          what is needed to work on it
-    npm test             runs it in a real host
+    npm test             ${isJavaScript ? '' : 'compiles it and '}runs it in a real host
     npm run verify       says all that a host would refuse
-    svc-host plugins add ./${id}
+    npm run pack         makes the file to install or to publish
 
-Its config is \`{ "greeting": "…" }\`.
+Install the file, and grant what it asks for:
+
+    svc-host plugins add ./${pkg.replace('@', '').replace('/', '-')}-0.1.0.tgz
+    svc-host plugins grant ${id}
+
+Its config is \`{ "greeting": "…" }\`. Licence: ${licence}.
 `
 
 const filesOf = (options: ScaffoldOptions): Record<string, string> => {
-  const { id, pkg, isJavaScript } = options
-  const build = isJavaScript ? {} : { build: 'tsc' }
+  const { id, pkg, isJavaScript, licence, author, year } = options
+  const text = licenceText(licence, author, year)
+  const first = isJavaScript ? '' : 'npm run build && '
   const scripts = {
-    ...build,
-    test: isJavaScript ? 'node --test' : 'tsc && node --test',
-    verify: isJavaScript ? 'svc-host plugins verify' : 'tsc && svc-host plugins verify',
+    ...(!isJavaScript && { build: 'tsc' }),
+    test: `${first}node --test index.test.js`,
+    verify: `${first}svc-host plugins verify`,
+    pack: `${first}svc-host plugins pack`,
     prepublishOnly: 'npm test && npm run verify',
   }
   const typescript = isJavaScript ? {} : { typescript: '>=5.9', '@types/node': '>=24' }
@@ -80,6 +93,9 @@ const filesOf = (options: ScaffoldOptions): Record<string, string> => {
     'package.json': pretty({
       name: pkg,
       version: '0.1.0',
+      description: `A plugin for svc-host: ${id}`,
+      license: licence,
+      ...(author && { author }),
       type: 'module',
       files: ['extension.json', 'index.js'],
       scripts,
@@ -92,6 +108,7 @@ const filesOf = (options: ScaffoldOptions): Record<string, string> => {
       sdk: '^1.0.0',
       title: id,
       realm: 'isolate',
+      permissions: ['routes'],
       main: 'index.js',
     }),
     [isJavaScript ? 'index.js' : 'index.ts']: main(id),
@@ -107,9 +124,10 @@ const filesOf = (options: ScaffoldOptions): Record<string, string> => {
         },
         include: ['*.ts'],
       }),
-      '.gitignore': 'node_modules\nindex.js\nindex.test.js\n',
     }),
+    '.gitignore': ['node_modules', '*.tgz', ...(isJavaScript ? [] : ['*.js']), ''].join('\n'),
     'README.md': readme(options),
+    ...(text !== undefined && { LICENSE: text }),
   }
 }
 
