@@ -9,6 +9,7 @@ import { discoverExtensions, type Found, loadDefault, type Manifest, sourceFile 
 import { messageOf, UsageError } from './errors.ts'
 import { examine } from './examine.ts'
 import { DEFAULT_BIND, parseBind } from './listener.ts'
+import { jailed } from './realms/jail.ts'
 import type { Flags } from './settings.ts'
 import { readAccess } from './tokens.ts'
 
@@ -117,7 +118,7 @@ async function runContributed(
   try {
     const module = await loadDefault<Command>(sourceFile(extension.folder, command.module))
     const { version } = about
-    return await module.run({ argv, out, err, configDir, version, signal, connect, examine })
+    return await module.run({ argv, out, err, configDir, version, signal, connect, examine, jailed })
   } finally {
     for (const client of clients) client.close()
   }

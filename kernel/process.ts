@@ -11,6 +11,7 @@ import { withoutRights } from './confine.ts'
 import { makeDurable } from './durable.ts'
 import { messageOf } from './errors.ts'
 import type { Journal } from './journal.ts'
+import { jailed } from './realms/jail.ts'
 import type { Effects } from './scope.ts'
 
 const markerKey = 'SVC_EFFECT_MARKER'
@@ -103,6 +104,13 @@ function logLines(stream: Readable | null, label: string, log: Log): void {
   stream?.on('end', () => rest && log.debug(rest, { process: label }))
 }
 
+async function confine(spec: ProcessSpec, configDir: string): Promise<[string, readonly string[]]> {
+  const { jail } = spec
+  if (!jail) return spec.unprivileged ? withoutRights(spec, configDir) : [spec.command, spec.args ?? []]
+  const [command = '', ...args] = await jailed({ ...spec, jail })
+  return [command, args]
+}
+
 /** At the exit Node drains what nobody reads yet; a stream of our own keeps it for whoever comes later. */
 const kept = (stream: unknown): Readable => (stream as Readable).pipe(new PassThrough())
 
@@ -112,9 +120,7 @@ export async function startProcess(
   label: string,
   spec: ProcessSpec,
 ): Promise<ManagedProcess> {
-  const [command, args] = spec.unprivileged
-    ? await withoutRights(spec, configDir)
-    : [spec.command, spec.args ?? []]
+  const [command, args] = await confine(spec, configDir)
   const marker = randomBytes(16).toString('hex')
   const record: ProcessRecord = { label, marker, bootId: bootId(), graceMs: spec.graceMs ?? 2000 }
   const isPiped = spec.output === 'pipe'
@@ -127,7 +133,12 @@ export async function startProcess(
     [markerKey]: marker,
   }
   const change = async (amend: (more: object) => Promise<void>) => {
-    const child = spawn(command, args, { env, cwd: spec.cwd ?? '/', stdio, detached: true })
+    const child = spawn(command, args, {
+      env,
+      cwd: (spec.jail ? '/' : spec.cwd) ?? '/',
+      stdio,
+      detached: true,
+    })
     const exited = once(child, 'exit').then(
       ([code, signal]: (number | string | null)[]) => ({ code, signal }) as Awaited<ManagedProcess['exited']>,
       () => ({ code: null, signal: null }),

@@ -1,6 +1,7 @@
 // Commands that an extension adds to the `svc-host` command line.
 import type { ApiClient } from './client/index.ts'
 import type { Examined } from './host.ts'
+import type { Jail, ProcessSpec } from './process.ts'
 
 export interface CommandContext {
   /** Arguments after the command's name. */
@@ -16,6 +17,10 @@ export interface CommandContext {
   connect(): Promise<ApiClient>
   /** Looks into an extension's folder without running anything of it. */
   examine(folder: string): Promise<Examined>
+  /** The command line of a process behind walls, to be spawned as it stands; rejects where walls cannot be had. */
+  jailed(
+    spec: Pick<ProcessSpec, 'command' | 'args' | 'cwd'> & { readonly jail: Jail },
+  ): Promise<readonly string[]>
 }
 
 /** A command's module default-exports this; `run` returns the exit code. */

@@ -32,7 +32,15 @@ export {
   PluginTokens,
   sdkVersion,
 } from './host.ts'
-export { type ManagedProcess, type ProcessSpec, unprivilegedAccount } from './process.ts'
+export {
+  type Guest,
+  type GuestProcess,
+  type Jail,
+  type ManagedProcess,
+  ProcessRealm,
+  type ProcessSpec,
+  unprivilegedAccount,
+} from './process.ts'
 export {
   type Caller,
   type Lanes,

@@ -85,6 +85,7 @@ test('the command prints the document of the release without a host, and says so
       signal: new AbortController().signal,
       connect: () => Promise.reject(new Error('no host runs')),
       examine: () => Promise.reject(new Error('nothing to look into')),
+      jailed: () => Promise.reject(new Error('nothing to run')),
     })
     return { code, out: String(out.read() ?? ''), err: String(err.read() ?? '') }
   }

@@ -2,18 +2,11 @@
 import { execFile } from 'node:child_process'
 import { dirname } from 'node:path'
 import { promisify } from 'node:util'
+import type { Jail, ProcessSpec } from 'svc-host/sdk'
 import { asAccount } from '../confine.ts'
 import { isRoot } from '../folder.ts'
 
 const run = promisify(execFile)
-
-export interface Jail {
-  /** Program and what it is given; paths are those inside. */
-  readonly command: readonly string[]
-  /** What it sees, read-only: `[outside, inside]`. Programs bring what they load along. */
-  readonly mounts: readonly (readonly [from: string, to: string])[]
-  readonly programs: readonly string[]
-}
 
 /** The shared objects that these programs load, and their loader. */
 async function objectsOf(programs: readonly string[]): Promise<string[]> {
@@ -22,29 +15,64 @@ async function objectsOf(programs: readonly string[]): Promise<string[]> {
   return [...new Set(found)]
 }
 
+/** What a process behind walls is started with. */
+export type Jailed = Pick<ProcessSpec, 'command' | 'args' | 'cwd'> & { readonly jail: Jail }
+
+/** Room in memory for its temporary files. */
+const temporaryBytes = 64 * 2 ** 20
+/** Where its tasks can only be counted together with those of others of its account. */
+const sharedTasks = 4096
+
 /** The command line of a process behind these walls; rejects with a sentence where they cannot be had. */
-export async function jailed({ command, mounts, programs }: Jail): Promise<string[]> {
-  await run('/usr/bin/env', ['bwrap', '--version']).catch(() => {
+export async function jailed({ command, args = [], cwd = '/', jail }: Jailed): Promise<string[]> {
+  if (!(await canRun('bwrap', '--version')))
     throw new Error(
       'bubblewrap is missing, and no stranger’s code runs without it; install it (apt install bubblewrap)',
     )
-  })
+  const { mounts, writable = [], hidden = [], fileBytes = 0, tasks } = jail
   const drop = isRoot() ? await asAccount() : []
-  const all = [...programs, ...drop.slice(0, 1)]
-  const own = [...(await objectsOf(all)), ...all].map(file => [file, file] as const)
-  const files = [...own, ...mounts]
-  // Made by name, since those made along the way are closed to another account.
-  const folders = [...new Set(files.flatMap(([, to]) => foldersAbove(to)))].sort()
-  const limits = ['--core=0', '--fsize=0', '--nofile=256', '--memlock=0']
+  const count = tasks === undefined ? [] : await countedApart(drop, tasks)
+  const inner = ['prlimit', 'unshare'].filter(name => count.includes(`/usr/bin/${name}`))
+  const programs = [...jail.programs, ...drop.slice(0, 1), ...inner.map(name => `/usr/bin/${name}`)]
+  const own = [...(await objectsOf(programs)), ...programs].map(file => [file, file] as const)
+  const places = [
+    ...[...own, ...mounts].map(([from, to]) => ({ to, how: ['--ro-bind', from, to] })),
+    ...writable.map(([from, to]) => ({ to, how: ['--bind', from, to] })),
+    ...hidden.map(to => ({ to, how: ['--tmpfs', to] })),
+    ...(fileBytes ? ['/tmp', '/dev/shm'] : []).map(to => ({
+      to,
+      how: ['--perms', '1777', '--size', String(temporaryBytes), '--tmpfs', to],
+    })),
+  ]
+  // What lies in another comes after it. Folders are made by name, since those made along the way are closed to another account.
+  places.sort((a, b) => (a.to < b.to ? -1 : 1))
+  const folders = [...new Set(places.flatMap(({ to }) => foldersAbove(to)))].sort()
+  const limits = ['--core=0', `--fsize=${fileBytes}`, '--nofile=256', '--memlock=0']
   const unshare = '--unshare-ipc --unshare-pid --unshare-net --unshare-uts --unshare-cgroup-try'.split(' ')
   return [
     ...['/usr/bin/env', 'sh', '-c', stepBack, 'sh', 'prlimit', ...limits, '--'],
-    ...['bwrap', ...unshare, '--die-with-parent', '--proc', '/proc', '--dev', '/dev', '--chdir', '/'],
+    ...['bwrap', ...unshare, '--die-with-parent', '--proc', '/proc', '--dev', '/dev', '--chdir', cwd],
     ...folders.flatMap(folder => ['--dir', folder]),
-    ...files.flatMap(([from, to]) => ['--ro-bind', from, to]),
+    ...places.flatMap(({ how }) => how),
+    ...['--remount-ro', '/dev', '--remount-ro', '/'],
     ...(isRoot() ? [] : ['--cap-drop', 'ALL']),
-    ...['--', ...drop, ...command],
+    ...['--', ...drop, ...count, command, ...args],
   ]
+}
+
+const canRun = async (...command: string[]): Promise<boolean> =>
+  run('/usr/bin/env', command).then(
+    () => true,
+    () => false,
+  )
+
+/** An account's tasks are counted by user namespace: in one of its own, what others of the account have does not count. */
+async function countedApart(drop: readonly string[], tasks: number): Promise<string[]> {
+  // Not root: bubblewrap has made one already.
+  const apart = drop.length === 0 ? [] : ['/usr/bin/unshare', '--user', '--map-current-user', '--']
+  const isApart = apart.length === 0 || (await canRun(...drop, ...apart, 'true'))
+  const limit = isApart ? tasks : sharedTasks
+  return [...(isApart ? apart : []), '/usr/bin/prlimit', `--nproc=${limit}:${limit}`, '--']
 }
 
 /** Streams come first on a busy machine. Its session is weighed as one, so that counts too, where there is such a thing. */

@@ -61,14 +61,18 @@ async function makeCommandLine(): Promise<string[]> {
   ]
   const { platform, arch } = process
   const node = process.execPath
-  return jailed({
+  const jail = {
     programs: [node, ...(await nativePartsOf(`${ivm}/prebuilds/${platform}-${arch}`))],
     mounts: [
       [ivm, '/realm/node_modules/isolated-vm'],
       [loader, '/realm/node_modules/node-gyp-build'],
-      ...own.map(file => [here(`../../${file}`), `/realm/${file}`] as const),
-    ],
-    command: [node, '--no-node-snapshot', '--disable-warning=ExperimentalWarning', `/realm/${own[0]}`],
+      ...own.map(file => [here(`../../${file}`), `/realm/${file}`]),
+    ] as [string, string][],
+  }
+  return jailed({
+    jail,
+    command: node,
+    args: ['--no-node-snapshot', '--disable-warning=ExperimentalWarning', `/realm/${own[0]}`],
   })
 }
 

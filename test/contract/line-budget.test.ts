@@ -29,10 +29,10 @@ test('the kernel fits its budget', () => {
 
 // Planned at 300 without its docstrings; every public member has one now, and they are the reference that authors read.
 // Raised from 500 for the log as a service, and for the formatter's longer lists; by 30 for what an installer needs,
-// and by 30 for services that can be described and storage.
+// and by 30 for services that can be described and storage; by 85 for walls around processes and those who start them.
 test('the author API fits its budget', () => {
   expect(authorApi.length).toBeGreaterThan(3)
-  expect(total(authorApi), authorApi.map(s => `${s.path} ${linesOf(s)}`).join(', ')).toBeLessThanOrEqual(645)
+  expect(total(authorApi), authorApi.map(s => `${s.path} ${linesOf(s)}`).join(', ')).toBeLessThanOrEqual(730)
 })
 
 test('no file of an extension is over 300 lines', () => {
