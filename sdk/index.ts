@@ -20,6 +20,7 @@ export {
   DeviceRegistry,
   EventBus,
   type Examined,
+  type ExtensionConfig,
   ExtensionRecord,
   Extensions,
   ExtensionsChanged,

@@ -2,6 +2,7 @@
 import { PluginCatalog } from 'svc-host/api/catalog'
 import { PluginPackages, storeChanged, storeProgressed } from 'svc-host/api/plugins'
 import { defineExtension, Extensions, HostInfo } from 'svc-host/sdk'
+import { configRoutes } from './config-routes.ts'
 import { hostNpm } from './host-npm.ts'
 import { installedPackages, installedRows } from './installed.ts'
 import { createJobs } from './jobs.ts'
@@ -52,6 +53,6 @@ export default defineExtension({
       announce: () => ctx.emit(storeChanged, {}),
     })
     const rows = async () => installedRows(await ledger(), extensions.list(), catalog)
-    ctx.route(...routes({ packages, jobs, rows }))
+    ctx.route(...routes({ packages, jobs, rows }), ...configRoutes(extensions))
   },
 })
