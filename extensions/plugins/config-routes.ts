@@ -2,7 +2,7 @@
 import { ExtensionRecord, type Extensions, HttpError, type Route, route } from 'svc-host/sdk'
 import { z } from 'zod'
 import { createConfigViews } from './config.ts'
-import { ConfigRecord, ConfigRequest } from './schema.ts'
+import { ConfigRecord, ConfigRequest } from './config-record.ts'
 
 const admin = { tag: 'extensions', lanes: { plugin: false, device: false } } as const
 const params = z.object({ id: z.string() })

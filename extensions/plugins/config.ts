@@ -2,6 +2,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { type ExtensionConfig, HttpError } from 'svc-host/sdk'
+import type { ConfigRecord } from './config-record.ts'
 import {
   configDepth,
   defaultsOf,
@@ -12,7 +13,6 @@ import {
   type Path,
   type Spot,
 } from './config-schema.ts'
-import type { ConfigRecord } from './schema.ts'
 
 const mark = /^\(secret [0-9a-f]{16}\)$/
 

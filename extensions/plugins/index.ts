@@ -47,12 +47,13 @@ export default defineExtension({
     })
     const ledger = () => readLedger(packages.layout)
     await packages.tidy().catch(error => ctx.log.warn('leftovers of an earlier run stay', { err: error }))
+    ctx.route(...configRoutes(extensions))
     ctx.provide(PluginPackages, {
       installed: async () => installedPackages(await ledger()),
       isBusy: jobs.isBusy,
       announce: () => ctx.emit(storeChanged, {}),
     })
     const rows = async () => installedRows(await ledger(), extensions.list(), catalog)
-    ctx.route(...routes({ packages, jobs, rows }), ...configRoutes(extensions))
+    ctx.route(...routes({ packages, jobs, rows }))
   },
 })
