@@ -1,13 +1,21 @@
 // Everything hot: every built-in switched off and on, singly and in seeded orders, leaves routes, handles, listeners and
 // effects as they were; who waits says for what; and a stream of another extension runs through all of it.
-import { setTimeout as sleep } from 'node:timers/promises'
-import { isDeepStrictEqual } from 'node:util'
 import fc from 'fast-check'
 import { parseEventStream } from 'svc-host/client'
-import { ApiRoutes, type ExtensionRecord } from 'svc-host/sdk'
-import type { TestHost } from 'svc-host/testing'
+import type { ExtensionRecord } from 'svc-host/sdk'
+import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { builtInIds, startBuiltIns } from '../contract/built-ins.ts'
+import { examplesIn } from '../harness/examples.ts'
+import {
+  atRest,
+  type Holdings,
+  heapBytes,
+  holdingsSettle,
+  routesOf as routesOfHost,
+  surfaceOf,
+  toggleAll,
+} from '../harness/toggling.ts'
 
 let host: TestHost
 beforeAll(async () => {
@@ -17,52 +25,11 @@ afterAll(() => host?.stop())
 
 const record = (id: string): ExtensionRecord => host.extensions.list().find(each => each.id === id)!
 const stateOf = (id: string): string => record(id).state
-const routesOf = (owner?: string): string[] =>
-  host
-    .service(ApiRoutes)!
-    .list()
-    .filter(each => owner === undefined || each.owner === owner)
-    .map(each => `${each.owner} ${each.route.method} ${each.route.path}`)
-    .sort()
+const routesOf = (owner?: string): string[] => routesOfHost(host, owner)
+const surface = () => surfaceOf(host)
 
-const tally = (names: readonly string[]): Record<string, number> =>
-  Object.fromEntries(
-    [...Map.groupBy(names, name => name)].map(([name, all]) => [name, all.length] as const).sort(),
-  )
-
-/** All that the process holds: handles and requests by kind, and listeners on the process itself. */
-const holdings = () => ({
-  resources: tally(process.getActiveResourcesInfo()),
-  listeners: Object.fromEntries(
-    process.eventNames().map(name => [String(name), process.listenerCount(name)]),
-  ),
-})
-
-/** What extensions hold and show. */
-const surface = () => ({
-  routes: routesOf(),
-  effects: host.extensions
-    .list()
-    .map(({ id, state, effects }) => `${id} ${state}: ${[...effects].sort().join(', ')}`),
-})
-
-/** What the process holds at rest. The runner's own timers come and go, so that the least over a while is the truth. */
-async function atRest(): Promise<ReturnType<typeof holdings>> {
-  const seen = [holdings()]
-  for (let i = 0; i < 30; i++) {
-    await sleep(20)
-    seen.push(holdings())
-  }
-  const size = ({ resources }: ReturnType<typeof holdings>) =>
-    Object.values(resources).reduce((a, b) => a + b, 0)
-  return seen.sort((a, b) => size(a) - size(b))[0]!
-}
-
-/** Sockets close and timers run out in their own time, but not later than this. */
-async function holdingsBecome(expected: ReturnType<typeof holdings>, what: string): Promise<void> {
-  const end = performance.now() + 10_000
-  while (!isDeepStrictEqual(holdings(), expected) && performance.now() < end) await sleep(20)
-  expect(holdings(), what).toEqual(expected)
+async function holdingsBecome(expected: Holdings, what: string): Promise<void> {
+  expect(await holdingsSettle(expected), what).toEqual(expected)
 }
 
 /** True: a service that `provider` provides is among those that `id` requires. */
@@ -114,7 +81,7 @@ test('in whatever order they go and come back, the host ends as it was', async (
   const before = surface()
   const held = await atRest()
   const order = fc.shuffledSubarray(builtInIds, { minLength: builtInIds.length })
-  let bare: { surface: ReturnType<typeof surface>; held: ReturnType<typeof holdings> } | undefined
+  let bare: { surface: ReturnType<typeof surface>; held: Holdings } | undefined
   await fc.assert(
     fc.asyncProperty(order, order, async (off, on) => {
       for (const id of off) await host.extensions.enable(id, false)
@@ -144,6 +111,34 @@ test('switches that come all at once end in one state, the last one asked for', 
   await Promise.all(flips.map(({ id, enabled }) => host.extensions.enable(id, enabled)))
   expect(surface()).toEqual(before)
   await holdingsBecome(held, 'what the process holds')
+})
+
+/** What is left for good when code has been run for the first time, and what this test keeps, is less than this. */
+const slackBytes = 4 * 2 ** 20
+const rounds = 10
+
+async function staysAsItIs(subject: TestHost): Promise<void> {
+  const ids = subject.extensions.list().map(({ id }) => id)
+  for (let i = 0; i < 2; i++) await toggleAll(subject, ids)
+  const [before, held, bytes] = [surfaceOf(subject), await atRest(), await heapBytes()]
+  for (let i = 0; i < rounds; i++) {
+    await toggleAll(subject, ids)
+    expect(surfaceOf(subject), `after round ${i}`).toEqual(before)
+  }
+  await holdingsSettle(held).then(now => expect(now).toEqual(held))
+  expect((await heapBytes()) - bytes, 'bytes more on the heap').toBeLessThan(slackBytes)
+}
+
+test('ten rounds of all at once leave nothing', () => staysAsItIs(host))
+
+test.for(['kernel', 'isolate'] as const)('ten rounds of every example leave nothing: %s', async realm => {
+  const subject = await startHost(examplesIn(realm), { realm })
+  try {
+    expect(subject.extensions.list().filter(({ state }) => state !== 'on')).toEqual([])
+    await staysAsItIs(subject)
+  } finally {
+    await subject.stop()
+  }
 })
 
 test('an event stream runs through the switching of all others, and tells of each', async () => {

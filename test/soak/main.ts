@@ -10,6 +10,7 @@ import { packageSweep } from './packages.ts'
 import { pairingSweep } from './pairing.ts'
 import { seeded } from './random.ts'
 import { sanitizerSweep } from './sanitizers.ts'
+import { toggleSweep } from './toggle.ts'
 
 /** One sweep: `round` throws when what it proves does not hold, and says what it did. */
 export interface Sweep {
@@ -25,7 +26,14 @@ interface Progress {
   seconds: number
 }
 
-const sweeps: readonly Sweep[] = [killSweep, packageSweep, hostileSweep, pairingSweep, sanitizerSweep]
+const sweeps: readonly Sweep[] = [
+  killSweep,
+  packageSweep,
+  toggleSweep,
+  hostileSweep,
+  pairingSweep,
+  sanitizerSweep,
+]
 
 const { values } = parseArgs({
   options: {
