@@ -27,6 +27,8 @@ export interface PairedDevice {
   /** Bits of wire-decisions "Grants", as they act: a stored null is full. */
   readonly grants: number
   readonly level: 'full' | 'controller' | 'view' | 'custom'
+  /** Not paired: let in because the host is open. */
+  readonly isGuest?: boolean
 }
 
 /** Who is paired on the native plane. */

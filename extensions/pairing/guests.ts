@@ -13,6 +13,12 @@ export const withGuests = (roster: PairingRoster): PairingRoster => ({
     const known = roster.find(fingerprint)
     if (known || roster.isExpired(fingerprint)) return known
     const lower = fingerprint.toLowerCase()
-    return { name: deviceName('', lower), fingerprint: lower, grants: guestGrants, level: 'full' }
+    return {
+      name: deviceName('', lower),
+      fingerprint: lower,
+      grants: guestGrants,
+      level: 'full',
+      isGuest: true,
+    }
   },
 })

@@ -1,8 +1,9 @@
 // Pairing: the PIN window, devices that knock, the native roster and the device lane's registry.
 import { statusCollect, summaryCollect } from 'svc-host/api/status'
-import { DeviceRegistry, defineExtension } from 'svc-host/sdk'
+import { defineExtension } from 'svc-host/sdk'
 import { z } from 'zod'
 import { PairingQueue, PairingRoster, PairingWindow } from './api.ts'
+import { provideDeviceLane } from './device-lane.ts'
 import { withGuests } from './guests.ts'
 import { queueNews, rosterNews } from './news.ts'
 import { createQueue } from './queue.ts'
@@ -36,10 +37,7 @@ export default defineExtension({
       }, 1000).unref()
       return () => clearInterval(timer)
     })
-    ctx.provide(DeviceRegistry, {
-      byFingerprint: async fingerprint => roster.find(fingerprint),
-      byToken: async () => undefined,
-    })
+    provideDeviceLane(ctx, roster)
     if (ctx.config.open) ctx.log.warn('this host is open: whoever reaches it may stream, paired or not')
     ctx.provide(PairingRoster, ctx.config.open ? withGuests(roster) : roster)
     ctx.provide(PairingWindow, pairing)

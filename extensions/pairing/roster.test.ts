@@ -135,6 +135,7 @@ test('an open host takes strangers as guests, and nobody whose access is over', 
     fingerprint: a,
     grants: 0x3f,
     level: 'full',
+    isGuest: true,
   })
   await roster.pair(a, 'Sofa', { grants: 1, expiresInSecs: 5 })
   expect(open.find(a)).toMatchObject({ name: 'Sofa', grants: 1 })
