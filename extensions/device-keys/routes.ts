@@ -15,7 +15,7 @@ export interface RouteParts {
   readonly tokens: ReturnType<typeof createTokens>
 }
 
-const common = { tag: 'auth', lanes: 'open', bodyLimit: 4096, invalidBody: 400 } as const
+const common = { tag: 'pairing', lanes: 'open', bodyLimit: 4096, invalidBody: 400 } as const
 const badKey = 'device_key is no P-256 key as SPKI DER in base64'
 
 const knockRefusals: Record<KnockRefusal['refused'], [number, string] | undefined> = {
