@@ -45,6 +45,9 @@ export const sessionAdmit = hook.bail<SessionRequest, { readonly refuse: string 
   onFailure: 'refuse',
 })
 
+/** Whoever acts by a setting of `/session/settings` adds its name. */
+export const sessionEnforced = hook.waterfall<readonly string[]>('session.enforced', { onFailure: 'skip' })
+
 /** Plain data of a session that goes live. */
 export interface SessionFacts {
   readonly mode: Mode

@@ -8,6 +8,7 @@ import {
   SessionRegistry,
   type SessionRequest,
   sessionAdmit,
+  sessionEnforced,
 } from './api.ts'
 
 const fingerprint = 'ab'.repeat(32)
@@ -52,6 +53,7 @@ beforeEach(async () => {
       setup: (ctx, { sessions }) => {
         registry = sessions
         ctx.tap(sessionAdmit, () => verdict())
+        ctx.tap(sessionEnforced, names => [...names, 'session_on_game_exit'])
       },
     }),
   }
@@ -267,4 +269,25 @@ test('switched off, it stops its sessions as the host would', async () => {
   expect((await host.inject('POST', '/session/idr')).status).toBe(404)
   await host.extensions.enable('sessions', true)
   expect((await host.inject('POST', '/session/idr')).status).toBe(409)
+})
+
+test('session settings: defaults, the whole object stored, numbers clamped, mistakes refused', async () => {
+  const read = () => host.inject('GET', '/session/settings')
+  const defaults = {
+    version: 1,
+    game_on_session_end: 'keep',
+    session_on_game_exit: true,
+    game_on_new_launch: 'keep',
+    disconnect_grace_seconds: 300,
+  }
+  const enforced = ['session_on_game_exit']
+  expect((await read()).json).toEqual({ settings: defaults, configured: false, enforced })
+  const put = (body: object) => host.inject('PUT', '/session/settings', { body })
+  const stored = await put({ game_on_session_end: 'always', disconnect_grace_seconds: 3 })
+  const settings = { ...defaults, game_on_session_end: 'always', disconnect_grace_seconds: 10 }
+  expect([stored.status, stored.json]).toEqual([200, { settings, configured: true, enforced }])
+  const wrong = await put({ game_on_new_launch: 'explode' })
+  expect([wrong.status, wrong.json.error]).toEqual([400, expect.stringContaining('game_on_new_launch')])
+  for (const enabled of [false, true]) await host.extensions.enable('sessions', enabled)
+  expect((await read()).json.settings).toEqual(settings)
 })
