@@ -1,6 +1,7 @@
 // The context of one extension: each verb as one labelled effect of its scope.
 import { join } from 'node:path'
 import type { Context, Extension, ExtensionRecord, Log, Route, Scope } from 'svc-host/sdk'
+import type { Call } from './calls.ts'
 import type { Found, Manifest, UndoKinds } from './discover.ts'
 import { openDocument } from './documents.ts'
 import { makeDurable } from './durable.ts'
@@ -44,6 +45,7 @@ export interface Reach {
   leaving(offer: Offer): Promise<void>
   /** Loads an extension into its realm; what that takes leaves with `effects`. */
   load(found: Found, effects: Effects): Promise<Loaded>
+  readonly call: Call
   /** What it has used, as far as its realm can tell. */
   usageOf(owner: string): Pick<ExtensionRecord, 'restarts' | 'cpu_ms' | 'memory_bytes'>
 }
@@ -163,6 +165,8 @@ export function createContext(subject: Subject, reach: Reach): Context {
       }
       return openDocument(join(documents, name), schema, message => log.warn(message))
     },
+    api: (method, path, body) =>
+      reach.call(manifest.id, effects.signal, method, path, body) as Promise<never>,
     storage: openStorage(reach.configDir, manifest.id, message => log.warn(message)),
   }
 }

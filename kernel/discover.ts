@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import semver from 'semver'
-import { type Extension, sdkVersion, type Undo } from 'svc-host/sdk'
+import { type Extension, parsePermission, sdkVersion, type Undo } from 'svc-host/sdk'
 import { z } from 'zod'
 import { readIfThere } from './documents.ts'
 import { explainIssues, messageOf } from './errors.ts'
@@ -13,6 +13,14 @@ const id = z.string().regex(/^[a-z][a-z0-9]*(-[a-z0-9]+)*$/, 'must be kebab-case
 const version = z.string().refine(v => semver.valid(v) !== null, 'must be a semantic version')
 const range = z.string().refine(v => semver.validRange(v) !== null, 'must be a range of versions')
 const service = z.string().regex(/^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*$/, 'must be a service name')
+const permission = z.string().superRefine((text, { addIssue }) => {
+  try {
+    if (parsePermission(text).kind !== 'services') return
+    addIssue('services are asked for by "requires" and "optional"')
+  } catch (error) {
+    addIssue(messageOf(error))
+  }
+})
 const path = z.string().regex(/^(?!\/)(?!.*\.\.)[\w./-]+$/, 'must be a path inside the folder')
 
 /** A value that flag, environment, `host.env` or config file may set. */
@@ -48,7 +56,7 @@ export const Manifest = z.strictObject({
   optional: z.record(service, range).default({}),
   provides: z.record(service, version).default({}),
   realm: z.enum(['kernel', 'isolate', 'process']).default('isolate'),
-  permissions: z.array(z.string()).default([]),
+  permissions: z.array(permission).max(64).default([]),
   platforms: z.array(z.enum(['linux', 'win32', 'darwin'])).default(['linux']),
   main: path.default('index.ts'),
   undo: path.optional(),

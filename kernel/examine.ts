@@ -5,6 +5,7 @@ import { join, relative } from 'node:path'
 import type { Examined } from 'svc-host/sdk'
 import { readExtension, sourceFile } from './discover.ts'
 import { messageOf } from './errors.ts'
+import { asksFor } from './permissions.ts'
 
 /** `sha512-` and base64 over the sorted paths, lengths and contents; rejects where there is more than files and folders. */
 export async function sealOf(folder: string): Promise<string> {
@@ -35,7 +36,8 @@ export async function checkSeal(folder: string, seal: string): Promise<void> {
 export async function examine(folder: string): Promise<Examined> {
   const seal = await sealOf(folder)
   const { problem, manifest, undoFile } = await readExtension(folder, undefined, false)
-  const { id, version, title, realm, platforms, permissions, main } = manifest ?? {}
+  const { id, version, title, realm, platforms, main } = manifest ?? {}
+  const permissions = manifest && asksFor(manifest)
   return {
     ...(manifest && {
       manifest: { id, version, title, realm, platforms, permissions } as Examined['manifest'],

@@ -7,6 +7,7 @@ import { type Faults, messageOf } from './errors.ts'
 import { examine } from './examine.ts'
 import type { Front } from './http.ts'
 import type { Ledger } from './ledger.ts'
+import { listDecided } from './permissions.ts'
 import { explainIdle, inability, missing } from './reasons.ts'
 import type { Roster } from './roster.ts'
 import type { Offer } from './services.ts'
@@ -19,7 +20,7 @@ export const kernelOwner = 'kernel'
 /** How long the routes of those that are on wait for those that start beside them. */
 const patienceMs = 500
 
-export interface Life extends Omit<Extensions, 'config' | 'configure'> {
+export interface Life extends Omit<Extensions, 'config' | 'configure' | 'permit' | 'decided' | 'decide'> {
   /** Brings everything in line; resolves when nothing more can be done. */
   reconcile(): Promise<void>
   isOn(owner: string): boolean
@@ -47,7 +48,7 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
 
   const isOn = (owner: string): boolean => owner === kernelOwner || roster.get(owner)?.state === 'on'
 
-  const waitsFor = (unit: Unit): string | undefined => missing(unit, all, services)
+  const waitsFor = (unit: Unit): string | undefined => missing(unit, all, { ledger, services })
   const isWanted = (unit: Unit): boolean =>
     !isStopping && unit.isEnabled && inability(unit, ledger) === undefined
 
@@ -199,7 +200,9 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
 
   const recordOf = (unit: Unit): ExtensionRecord => {
     const { id } = unit.found
-    return describe(unit, { errors: faults.count(id), taps: reach.hooks.taps(id), ...reach.usageOf(id) })
+    const permissions = listDecided(unit.found, ledger)
+    const counted = { errors: faults.count(id), taps: reach.hooks.taps(id), permissions }
+    return describe(unit, { ...counted, ...reach.usageOf(id) })
   }
 
   return {

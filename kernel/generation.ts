@@ -26,6 +26,15 @@ export interface Takeover {
   readonly head: Buffer
 }
 
+/** A request without a connection. */
+export interface Inside {
+  readonly method: Route['method']
+  readonly url: string
+  /** Sent as JSON. */
+  readonly body?: unknown
+  readonly signal: AbortSignal
+}
+
 export class Generation {
   readonly open = new Tally()
   readonly #app: FastifyInstance
@@ -95,6 +104,16 @@ export class Generation {
     response.once('finish', () => socket.end())
     this.#takeovers.set(request, { socket, head })
     this.#app.routing(request, response)
+  }
+
+  /** One request that comes from inside; `signal` cuts it. */
+  async inject({ body, ...request }: Inside): Promise<{ status: number; type: string; text: string }> {
+    const json = { headers: { 'content-type': 'application/json' }, payload: JSON.stringify(body) }
+    const { statusCode, headers, payload } = await this.#app.inject({
+      ...request,
+      ...(body !== undefined && json),
+    })
+    return { status: statusCode, type: String(headers['content-type'] ?? ''), text: payload }
   }
 
   /** Ends when the last response and the last upgraded connection have closed. */

@@ -12,6 +12,7 @@ import {
   type PluginTokens,
   type Route,
 } from 'svc-host/sdk'
+import { type Call, createCalls, insideCaller } from './calls.ts'
 import type { ExtensionError } from './errors.ts'
 import { type Generation, urlOf } from './generation.ts'
 import { fingerprintOf } from './identity.ts'
@@ -38,6 +39,8 @@ export interface FrontOptions {
   readonly plugins?: () => PluginTokens | undefined
   /** Origins of browsers that may call from elsewhere. */
   readonly origins?: readonly string[]
+  /** Whether an extension has a permission; undefined: there is no such extension. */
+  readonly may?: (id: string, permission: string) => boolean | undefined
   /** Told of each mistake of an owner: a throw that is no declared refusal, or an answer that does not fit. */
   report(owner: string, during: string, error: unknown): void
 }
@@ -45,6 +48,8 @@ export interface FrontOptions {
 export interface Front {
   /** Makes exactly these routes live, all or nothing per owner; resolves to why owners were left out. */
   publish(routes: readonly OwnedRoute[]): Promise<ExtensionError[]>
+  /** Calls the API as an extension; rejects with its refusals. */
+  readonly call: Call
   /** Waits until nothing of this owner is open; cuts the rest after `graceMs`. */
   drain(owner: string, graceMs: number): Promise<void>
   /** What is live, with full paths. */
@@ -77,7 +82,9 @@ export function createFront(options: FrontOptions): Front {
 
   /** Counts an exchange in each tally until its response or its socket has closed, whichever is first. */
   const hold = (socket: Duplex, response: ServerResponse | undefined, tallies: readonly Tally[]): void => {
-    const releases = tallies.map(tally => tally.add(() => socket.destroy()))
+    // A request from inside has no socket to destroy.
+    const cut = (): void => void ('destroy' in socket ? socket : response)?.destroy()
+    const releases = tallies.map(tally => tally.add(cut))
     const release = (): void => {
       socket.off('close', release)
       for (const each of releases) each()
@@ -101,17 +108,15 @@ export function createFront(options: FrontOptions): Front {
       if (origin !== undefined && origin !== `https://${host}` && !options.origins?.includes(origin))
         throw new HttpError(403, 'calls from this origin are not accepted')
       const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
-      return authorize(
-        route.lanes,
-        peerOf(request.socket as TLSSocket),
-        bearer,
-        params['id'] ?? params['provider'],
-        {
-          adminToken: options.adminToken,
-          devices: options.devices?.(),
-          plugins: options.plugins?.(),
-        },
-      )
+      const extension = insideCaller()
+      const source =
+        extension === undefined ? { peer: peerOf(request.socket as TLSSocket), bearer } : { extension }
+      return authorize(route, source, params['id'] ?? params['provider'], {
+        adminToken: options.adminToken,
+        devices: options.devices?.(),
+        plugins: options.plugins?.(),
+        may: options.may ?? (() => undefined),
+      })
     },
   }
 
@@ -126,6 +131,7 @@ export function createFront(options: FrontOptions): Front {
   }
 
   return {
+    call: createCalls(() => live, everything),
     publish: routes => inTurn(() => swap(routes)),
     drain: async (owner, graceMs) => {
       await owners.get(owner)?.drained(graceMs)

@@ -33,6 +33,7 @@ import { undoLeftovers } from './leftovers.ts'
 import { type BindAddress, DEFAULT_BIND, parseBind } from './listener.ts'
 import { takeLock } from './lock.ts'
 import { createLog, type LogSink } from './log.ts'
+import { createPermits, createRights } from './permissions.ts'
 import { closeInherited, startProcess } from './process.ts'
 import { createRealms, isApart } from './realms/isolates.ts'
 import type { Clock } from './realms/timers.ts'
@@ -104,6 +105,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const identity = await loadIdentity(configDir, warn)
     const adminToken = await loadAdminToken(configDir, env, warn)
     const ledger = await openLedger(configDir, warn)
+    const rightsOf = createRights(ledger)
 
     const bus = createBus(faults.report)
     const hooks = createHooks(faults.report)
@@ -114,6 +116,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
       adminToken,
       devices: () => services.get(DeviceRegistry),
       plugins: () => services.get(PluginTokens),
+      may: (id, permission) => {
+        const unit = roster.get(id)
+        return unit && rightsOf(unit.found).has(permission)
+      },
       report: faults.report,
     })
     // Taking back an update that was cut short changes what there is to find.
@@ -126,17 +132,19 @@ export async function startHost(options: HostOptions): Promise<Host> {
       hooks,
       journal,
       routes,
+      call: front.call,
       usageOf: owner => realms.usageOf(owner),
       load: (found, effects) => (isApart(found) ? realms.load(found, effects) : found.load()),
     }
     const life = createLife({ roster, ledger, faults, front, ...parts })
     const configs = createConfigs({ ...parts, roster, ledger, life, report: faults.report })
-    const extensions = { ...life, ...configs }
+    const extensions = { ...life, ...configs, ...createPermits({ roster, ledger, life }) }
     const sandboxes = steps.child('sandboxes')
     const realms = createRealms({
       start: (label, spec) => startProcess(sandboxes, { journal, configDir, log }, label, spec),
       log,
       services,
+      rightsOf,
       clock: options.clock,
       report: faults.report,
       blame: life.blame,

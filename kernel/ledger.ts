@@ -1,8 +1,13 @@
 // What the operator has decided about extensions, and how their starts went: `extensions.json` in the config folder.
 import { join } from 'node:path'
+import type { PermissionDecision } from 'svc-host/sdk'
 import { z } from 'zod'
 import { openDocument } from './documents.ts'
 
+const Permitted = z.object({
+  granted: z.array(z.string()).default([]),
+  refused: z.array(z.string()).default([]),
+})
 const Decisions = z.object({
   version: z.number().int().default(1),
   /** Switched off. */
@@ -13,6 +18,7 @@ const Decisions = z.object({
   failures: z.record(z.string(), z.number().int()).default({}),
   /** Those that are not started again by themselves, with the sentence why. */
   quarantined: z.record(z.string(), z.string()).default({}),
+  permissions: z.record(z.string(), Permitted).default({}),
 })
 
 export interface Ledger {
@@ -25,13 +31,24 @@ export interface Ledger {
   setEnabled(id: string, enabled: boolean): Promise<void>
   countFailure(id: string, hasFailed: boolean): Promise<void>
   setTrusted(id: string, trusted: boolean): Promise<void>
+  /** Always the same object until something is decided anew. */
+  decisionOf(id: string): PermissionDecision
+  decide(id: string, change: (before: PermissionDecision) => PermissionDecision): Promise<void>
   /** Drops all that was decided about one that is no longer here. */
   forget(id: string): Promise<void>
 }
 
+const mutable = ({ granted, refused }: PermissionDecision): z.output<typeof Permitted> => ({
+  granted: [...granted],
+  refused: [...refused],
+})
+const nothing: PermissionDecision = { granted: [], refused: [] }
+
 export async function openLedger(configDir: string, warn: (message: string) => void): Promise<Ledger> {
   const file = await openDocument(join(configDir, 'extensions.json'), Decisions, warn)
-  const failuresOf = (id: string): number => file.value.failures[id] ?? 0
+  const of = <T>(record: Record<string, T>, id: string): T | undefined =>
+    Object.hasOwn(record, id) ? record[id] : undefined
+  const failuresOf = (id: string): number => of(file.value.failures, id) ?? 0
   const without = <T>(record: Record<string, T>, id: string): Record<string, T> =>
     Object.fromEntries(Object.entries(record).filter(([key]) => key !== id))
   const toggled = (ids: readonly string[], id: string, isIn: boolean): string[] =>
@@ -40,7 +57,7 @@ export async function openLedger(configDir: string, warn: (message: string) => v
     isDisabled: id => file.value.disabled.includes(id),
     isTrusted: id => file.value.trusted.includes(id),
     failuresOf,
-    quarantineOf: id => file.value.quarantined[id],
+    quarantineOf: id => of(file.value.quarantined, id),
     quarantine: (id, why) => file.write(now => ({ ...now, quarantined: { ...now.quarantined, [id]: why } })),
     setEnabled: (id, enabled) =>
       file.write(now => ({
@@ -51,7 +68,7 @@ export async function openLedger(configDir: string, warn: (message: string) => v
       })),
     async countFailure(id, hasFailed) {
       const count = hasFailed ? failuresOf(id) + 1 : 0
-      const isForgiven = !hasFailed && file.value.quarantined[id] !== undefined
+      const isForgiven = !hasFailed && of(file.value.quarantined, id) !== undefined
       if (count === failuresOf(id) && !isForgiven) return
       await file.write(now => ({
         ...now,
@@ -60,15 +77,23 @@ export async function openLedger(configDir: string, warn: (message: string) => v
       }))
     },
     setTrusted: (id, trusted) => file.write(now => ({ ...now, trusted: toggled(now.trusted, id, trusted) })),
+    decisionOf: id => of(file.value.permissions, id) ?? nothing,
+    decide: (id, change) =>
+      file.write(now => ({
+        ...now,
+        permissions: { ...now.permissions, [id]: mutable(change(of(now.permissions, id) ?? nothing)) },
+      })),
     async forget(id) {
-      const { disabled, trusted, failures, quarantined } = file.value
-      if (![...disabled, ...trusted, ...Object.keys({ ...failures, ...quarantined })].includes(id)) return
+      const { disabled, trusted, failures, quarantined, permissions } = file.value
+      const named = Object.keys({ ...failures, ...quarantined, ...permissions })
+      if (![...disabled, ...trusted, ...named].includes(id)) return
       await file.write(now => ({
         ...now,
         disabled: toggled(now.disabled, id, false),
         trusted: toggled(now.trusted, id, false),
         failures: without(now.failures, id),
         quarantined: without(now.quarantined, id),
+        permissions: without(now.permissions, id),
       }))
     },
   }

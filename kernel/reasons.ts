@@ -1,6 +1,7 @@
 // Why an extension is not on: one sentence with the name, the range wanted and what was found.
 import semver from 'semver'
 import type { Ledger } from './ledger.ts'
+import { undecided } from './permissions.ts'
 import type { Services } from './services.ts'
 import type { Unit } from './unit.ts'
 
@@ -40,9 +41,22 @@ function rival(unit: Unit, all: readonly Unit[]): Unit | undefined {
 }
 
 /** What a unit waits for; undefined: nothing. */
-export function missing(unit: Unit, all: readonly Unit[], services: Services): string | undefined {
-  const first = unit.state === 'on' ? undefined : rival(unit, all)
-  if (first) return `provides what ${first.found.id} provides too, which goes first`
+export function missing(
+  unit: Unit,
+  all: readonly Unit[],
+  { ledger, services }: { ledger: Ledger; services: Services },
+): string | undefined {
+  const open = undecided(unit.found, ledger)
+  if (open !== undefined) return open
+  if (unit.state !== 'on') {
+    const taken = Object.keys(unit.found.manifest?.provides ?? {})
+      .map(id => services.find(id))
+      .find(Boolean)
+    if (taken)
+      return `provides service ${taken.id}, which ${taken.owner} provides already; switch one of the two off`
+    const first = rival(unit, all)
+    if (first) return `provides what ${first.found.id} provides too, which goes first`
+  }
   for (const [id, range] of Object.entries(unit.found.manifest?.requires ?? {})) {
     const need = `needs service ${id} ${range}`
     const offer = services.find(id)
@@ -78,5 +92,5 @@ export function explainIdle(
     ;[unit.state, unit.why] = unable ?? (isStopping ? ['off', 'the host is stopping'] : ['waiting', null])
   }
   for (const unit of idle)
-    if (unit.state === 'waiting') unit.why = missing(unit, all, services) ?? 'is about to start'
+    if (unit.state === 'waiting') unit.why = missing(unit, all, { ledger, services }) ?? 'is about to start'
 }

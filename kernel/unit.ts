@@ -118,7 +118,7 @@ export function withDependants(first: readonly Unit[], all: readonly Unit[]): Se
 /** The unit as the API shows it. */
 export function describe(
   { found, isEnabled, state, why, effects }: Unit,
-  counted: Pick<ExtensionRecord, 'errors' | 'taps' | 'restarts' | 'cpu_ms' | 'memory_bytes'>,
+  counted: Pick<ExtensionRecord, 'errors' | 'taps' | 'restarts' | 'cpu_ms' | 'memory_bytes' | 'permissions'>,
 ): ExtensionRecord {
   const { id, manifest, builtin } = found
   const named = (services: Readonly<Record<string, string>> = {}): string[] =>

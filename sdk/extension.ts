@@ -83,6 +83,15 @@ export interface Context<C = unknown> extends Scope {
   document<S extends z.ZodType>(name: string, schema: S): Promise<DocumentFile<z.output<S>>>
   /** What this extension keeps, in every realm. */
   readonly storage: KeyValueStorage
+  /**
+   * Calls the host's own API as this plugin and resolves to the JSON of the answer (undefined: it has none); `path` is
+   * relative to `/api/v1`. Rejects with an `HttpError` when it is refused: 403 without `api:<tag of the route>`.
+   */
+  api<T = unknown>(
+    method: 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE',
+    path: string,
+    body?: unknown,
+  ): Promise<T>
 }
 
 export interface Extension<

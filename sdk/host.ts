@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { type EventRecord, event } from './event.ts'
 import { hook } from './hook.ts'
+import type { PermissionDecision } from './permission.ts'
 import type { Route } from './route.ts'
 import { token } from './service.ts'
 
@@ -78,6 +79,9 @@ export const ExtensionRecord = z
         }),
       )
       .describe('where it decides or adds at hook points, and how long it takes there'),
+    permissions: z
+      .array(z.object({ permission: z.string(), state: z.enum(['granted', 'refused', 'asked']) }))
+      .describe('what it asks for; asked: nobody has decided, and it waits. Empty where nothing is checked'),
   })
   .meta({ id: 'Extension' })
 export type ExtensionRecord = z.output<typeof ExtensionRecord>
@@ -87,6 +91,7 @@ export interface Examined {
   /** Absent where the manifest cannot be read. */
   readonly manifest?: Pick<ExtensionRecord, 'id' | 'version' | 'title' | 'realm'> & {
     readonly platforms: readonly string[]
+    /** All that it asks for, the services it names among it. */
     readonly permissions: readonly string[]
   }
   /** Paths in the folder: the main module, and the undo module where there is one. */
@@ -124,7 +129,16 @@ export interface Extensions {
   examine(folder: string): Promise<Examined>
   /** Whether an installed one may run in the host's own process; from its next start. */
   trust(id: string, trusted: boolean): Promise<void>
-  /** Drops what was decided about one that is no longer here: switched off, trusted, failed starts. */
+  /**
+   * Grants and refuses permissions of an installed one, stores it, and starts it (again). A text given here replaces
+   * the decisions on what it covers. Rejects with 400 for a text that is none, 404, or 409 for a built-in.
+   */
+  permit(id: string, decision: Partial<PermissionDecision>): Promise<ExtensionRecord>
+  /** What was decided about the permissions of one, whether or not it is here. */
+  decided(id: string): PermissionDecision
+  /** Replaces all that was decided about one, whether or not it is here; nothing is started again. */
+  decide(id: string, decision: PermissionDecision): Promise<void>
+  /** Drops what was decided about one that is no longer here: switched off, trusted, permissions, failed starts. */
   forget(id: string): Promise<void>
   /** What is not on is loaded for this, without its setup, to ask what it takes. */
   config(id: string): Promise<ExtensionConfig>
@@ -139,7 +153,7 @@ export interface Extensions {
   /** How many of its durable effects have not been taken back. */
   owed(id: string): number
 }
-export const Extensions = token<Extensions>('kernel.extensions', '1.1.0')
+export const Extensions = token<Extensions>('kernel.extensions', '1.2.0')
 
 /** The host's TLS identity: one self-signed certificate for the API and the native plane. */
 export interface HostIdentity {
@@ -178,10 +192,13 @@ export const DeviceRegistry = token<DeviceRegistry>('device.registry', '1.0.0')
 
 /** Whose plugin token a bearer is; with no provider the plugin lane admits nobody. */
 export interface PluginTokens {
-  /** `{ id: null }`: the runner's token; `{ id }`: that plugin's own; undefined: neither. Compares in constant time. */
-  resolve(bearer: string): Promise<{ id: string | null } | undefined>
+  /**
+   * `{ id: null }`: the runner's token; `{ id }`: that plugin's own; undefined: neither. Compares in constant time.
+   * What an extension may is the operator's decision; `permissions` says it of a plugin that is none.
+   */
+  resolve(bearer: string): Promise<{ id: string | null; permissions?: readonly string[] } | undefined>
 }
-export const PluginTokens = token<PluginTokens>('plugin.tokens', '1.0.0')
+export const PluginTokens = token<PluginTokens>('plugin.tokens', '1.1.0')
 
 /** Facts about this host that its `host.started` event carries beside `version`; each tap adds its own. */
 export const DescribeHost = hook.waterfall<Readonly<Record<string, unknown>>>('host.describe', {

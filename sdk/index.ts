@@ -1,6 +1,6 @@
 // The author API: everything that an extension, built-in or not, compiles against.
 export { type Command, type CommandContext, defineCommand } from './command.ts'
-export { HttpError, isHttpError } from './errors.ts'
+export { HttpError, isHttpError, isPermissionError, PermissionError } from './errors.ts'
 export { type EventKind, type EventRecord, event } from './event.ts'
 export {
   type Context,
@@ -33,6 +33,16 @@ export {
   PluginTokens,
   sdkVersion,
 } from './host.ts'
+export {
+  beyond,
+  covers,
+  explainPermission,
+  hostAndPort,
+  type Permission,
+  type PermissionDecision,
+  type PermissionKind,
+  parsePermission,
+} from './permission.ts'
 export {
   type Guest,
   type GuestProcess,

@@ -98,6 +98,11 @@ export function covers(granted: string, needed: string): boolean {
 export const beyond = (granted: readonly string[], wanted: readonly string[]): string[] =>
   wanted.filter(each => !granted.some(have => covers(have, each)))
 
+/** What the operator has decided about the permissions of one extension. */
+export interface PermissionDecision {
+  readonly granted: readonly string[]
+  readonly refused: readonly string[]
+}
 /** What it allows, as an operator reads it. */
 export function explainPermission(text: string): string {
   const { kind, about } = parsePermission(text)

@@ -9,13 +9,13 @@ test.for(['kernel', 'isolate'] as const)('greets, checks what it is given, and l
   const config = { 'hello-route': { greeting: 'Good day' } }
   const host = await startHost({ extensions: [folder], realm, config })
   try {
-    const ask = (rest: string) => host.inject('GET', `/hello-route/greetings/${rest}`)
+    const ask = (rest: string) => host.inject('GET', `/ext/hello-route/greetings/${rest}`)
     expect((await ask('Ann?times=2')).json).toEqual({ text: 'Good day, Ann! Good day, Ann!' })
     expect(await ask('Ann?times=4')).toMatchObject({
       status: 400,
       json: { error: 'times: Too big: expected number to be <=3' },
     })
-    expect((await host.inject('GET', '/hello-route/greetings/Ann', { token: null })).status).toBe(401)
+    expect((await host.inject('GET', '/ext/hello-route/greetings/Ann', { token: null })).status).toBe(401)
     await host.extensions.enable('hello-route', false)
     expect((await ask('Ann')).status).toBe(404)
     await host.extensions.enable('hello-route', true)

@@ -8,7 +8,7 @@ export default defineExtension({
     ctx.route(
       route({
         method: 'GET',
-        path: '/hello-route/greetings/{name}',
+        path: '/ext/hello-route/greetings/{name}',
         id: 'getGreeting',
         tag: 'hello-route',
         summary: 'Greet somebody by name',

@@ -33,7 +33,11 @@ test('a plugin writes its own record and no other; the runner and the operator w
   expect((await put('light', { title: 'Alight' }, tokens.runner)).status).toBe(204)
   expect((await put('third', { title: 'Alight' })).status).toBe(204)
   expect((await put('lamp', { title: 'Lamp' }, 'd'.repeat(64))).status).toBe(401)
-  const list = await host.inject('GET', '/plugins', { token: tokens.light })
+  expect(await host.inject('GET', '/plugins', { token: tokens.light })).toMatchObject({
+    status: 403,
+    json: { error: 'light has not been granted api:plugins' },
+  })
+  const list = await host.inject('GET', '/plugins', { token: tokens.runner })
   expect(list.json).toEqual([
     { id: 'light', title: 'Alight' },
     { id: 'third', title: 'Alight' },

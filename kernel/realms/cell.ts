@@ -1,6 +1,6 @@
 // One extension behind a bridge, wherever it runs: calls both ways as messages, each checked, and no more of them than is sane.
 
-import { HttpError } from 'svc-host/sdk'
+import { HttpError, isHttpError, isPermissionError, PermissionError } from 'svc-host/sdk'
 import { z } from 'zod'
 import { parseStrict } from '../../sdk/realm/packets.ts'
 import { messageOf } from '../errors.ts'
@@ -15,6 +15,7 @@ const Fault = z.object({
   message: z.string(),
   stack: z.string().optional(),
   status: z.int().min(400).max(599).optional(),
+  permission: z.string().max(512).optional(),
 })
 type Message =
   | readonly ['do', id: number, verb: string, args: readonly unknown[]]
@@ -104,7 +105,7 @@ export function createCell(
       const value = await serve(verb, args)
       if (id) push(value === undefined ? ['done', id, true] : ['done', id, true, value])
     } catch (error) {
-      if (id) push(['done', id, false, { message: messageOf(error), status: (error as HttpError)?.status }])
+      if (id) push(['done', id, false, faultOf(error)])
       else report(verb, error)
     } finally {
       asked -= 1
@@ -174,8 +175,15 @@ export function createCell(
   }
 }
 
-const errorOf = ({ message, stack, status }: z.output<typeof Fault>): Error => {
+const faultOf = (error: unknown): z.output<typeof Fault> => ({
+  message: messageOf(error),
+  status: isHttpError(error) ? error.status : undefined,
+  permission: isPermissionError(error) ? error.permission : undefined,
+})
+
+const errorOf = ({ message, stack, status, permission }: z.output<typeof Fault>): Error => {
   const text = message.slice(0, 2000)
+  if (permission !== undefined) return new PermissionError(permission, text)
   if (status !== undefined) return new HttpError(status, text)
   const error = new Error(text)
   error.stack = stack?.slice(0, 4000) ?? text

@@ -4,6 +4,7 @@ import type { Extension, ExtensionRecord, Log } from 'svc-host/sdk'
 import { z } from 'zod'
 import type { Found } from '../discover.ts'
 import { messageOf } from '../errors.ts'
+import type { Rights } from '../permissions.ts'
 import type { Effects } from '../scope.ts'
 import type { Services } from '../services.ts'
 import { type Cell, createCell, type Serve } from './cell.ts'
@@ -41,6 +42,7 @@ export interface RealmsOptions {
   readonly start: StartProcess
   readonly log: Log
   readonly services: Services
+  rightsOf(found: Found): Rights
   readonly clock?: Clock | undefined
   report(owner: string, during: string, error: unknown): void
   /** Stops an extension for this reason; without one it may start again. */
@@ -196,14 +198,17 @@ export function createRealms(options: RealmsOptions): Realms {
         }),
         deps,
         async setup(ctx) {
-          const { requires, optional } = found.manifest!
-          const uses = new Set(Object.keys({ ...requires, ...optional }))
+          const rights = options.rightsOf(found)
           const onClose = (stop: () => void): void => void effects.add('timers', stop)
-          serve = createServe({ ctx, cell, services, uses, clock: options.clock, onClose })
+          serve = createServe({ ctx, cell, services, rights, clock: options.clock, onClose })
           const methods = Object.fromEntries(
             Object.entries(deps).map(([name, { id }]) => [name, Object.keys(methodsOf(services, id))]),
           )
-          await cell.call(setup, [{ id: ctx.id, version: ctx.version }, ctx.config, methods])
+          await cell.call(setup, [
+            { id: ctx.id, version: ctx.version, decided: rights.decided },
+            ctx.config,
+            methods,
+          ])
           const [first] = refused ?? []
           refused = undefined
           if (first) throw first

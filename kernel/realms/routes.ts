@@ -1,5 +1,5 @@
 // Routes across a bridge: the host looks at the request and at the answer, whatever the other side makes of them.
-import { type Route, reply, type Scope } from 'svc-host/sdk'
+import { PermissionError, type Route, reply, type Scope } from 'svc-host/sdk'
 import type { Cell } from './cell.ts'
 import { revive, reviveText } from './schemas.ts'
 import { Answer, type RouteShape } from './shapes.ts'
@@ -17,10 +17,15 @@ const isSafe = ([header, value]: [string, string]): boolean =>
 export function addRoute(
   cell: Cell,
   scope: Scope,
+  prefix: string,
   shape: RouteShape,
   target: number,
   newKey: () => string,
 ): void {
+  const { path } = shape
+  const isBelow = path === prefix || path.startsWith(`${prefix}/`)
+  if (!isBelow || !/^(\/(?!\.\.?(\/|$))([\w.~-]+|\{\w+\}))+$/.test(path))
+    throw new PermissionError('routes', `route ${path}: an extension serves under ${prefix} only`)
   const { params, query, body, replies, errors = {}, ...plain } = shape
   const hasInput = params !== undefined || query !== undefined || body !== undefined
   const described: Route = {

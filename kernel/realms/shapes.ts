@@ -19,9 +19,10 @@ export const Point = z.object({
   limitMs: z.number(),
 })
 
+export const methods = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE'] as const
 const lane = <const T extends string>(...words: T[]) => z.union([z.literal(false), z.enum(words)])
 export const RouteShape = z.object({
-  method: z.enum(['GET', 'PUT', 'POST', 'PATCH', 'DELETE']),
+  method: z.enum(methods),
   path: name,
   id: name.optional(),
   tag: name.optional(),

@@ -1,13 +1,14 @@
 // What an extension behind a bridge asks of its context: each verb checked in shape, then done by the kernel's own verb.
 import { type Context, HttpError, type Scope } from 'svc-host/sdk'
 import { z } from 'zod'
+import type { Rights } from '../permissions.ts'
 import type { Services } from '../services.ts'
 import type { Cell, Serve } from './cell.ts'
 import { createFlow } from './flow.ts'
 import { addRoute } from './routes.ts'
 import { revive } from './schemas.ts'
 import { callService, methodsOf, provideAcross } from './services.ts'
-import { Described, id, json, name, Point, RouteShape, text } from './shapes.ts'
+import { Described, id, json, methods, name, Point, RouteShape, text } from './shapes.ts'
 import { type Clock, createTimers } from './timers.ts'
 
 const scopeLimit = 1024
@@ -28,14 +29,13 @@ export interface VerbsOptions {
   readonly ctx: Context
   readonly cell: Cell
   readonly services: Services
-  /** Those that the manifest names. */
-  readonly uses: ReadonlySet<string>
+  readonly rights: Rights
   readonly clock?: Clock | undefined
   /** Adds to what is undone last. */
   onClose(stop: () => void): void
 }
 
-export function createServe({ ctx, cell, services, uses, clock, onClose }: VerbsOptions): Serve {
+export function createServe({ ctx, cell, services, rights, clock, onClose }: VerbsOptions): Serve {
   const scopes = new Map<number, Scope & { close?(): Promise<void> }>([[0, ctx]])
   const kinds = new Map<string, z.ZodType>()
   const points = new Map<string, (input: unknown) => Promise<unknown>>()
@@ -127,7 +127,8 @@ export function createServe({ ctx, cell, services, uses, clock, onClose }: Verbs
     ],
     [
       'using',
-      verb([scopeId, name, id], (scope, service, target) =>
+      verb([scopeId, name, id], (scope, service, target) => {
+        rights.check(`services:${service}`)
         scopeOf(scope).using({ id: service, version: '' }, async (_service, sub) => {
           const methods = Object.keys(methodsOf(services, service))
           lastOwnScope -= 1
@@ -135,27 +136,34 @@ export function createServe({ ctx, cell, services, uses, clock, onClose }: Verbs
           keepScope(number, sub)
           await sub.effect('its scope', () => () => dropScope(number))
           await cell.call(target, [number, methods])
-        }),
-      ),
+        })
+      }),
     ],
     [
       'route',
-      verb([scopeId, RouteShape, id], (scope, ...rest) => addRoute(cell, scopeOf(scope), ...rest, newKey)),
+      verb([scopeId, RouteShape, id], (scope, ...rest) => {
+        rights.check('routes')
+        addRoute(cell, scopeOf(scope), `/ext/${ctx.id}`, ...rest, newKey)
+      }),
     ],
     [
       'on',
-      verb([scopeId, name, id], (scope, kind, target) =>
-        scopeOf(scope).on(
-          { kind, payload: z.looseObject({}) },
-          async event => void (await cell.call(target, [event])),
-        ),
-      ),
+      verb([scopeId, name, id], (scope, kind, target) => {
+        rights.check(`events:${kind}`)
+        scopeOf(scope).on({ kind, payload: z.looseObject({}) }, async event => {
+          if (rights.has(`events:${kind}`)) await cell.call(target, [event])
+        })
+      }),
     ],
     [
       'tap',
-      verb([scopeId, Point, z.number(), id], (scope, point, order, target) =>
-        scopeOf(scope).tap(point, input => cell.call(target, [input]), { order }),
-      ),
+      verb([scopeId, Point, z.number(), id], (scope, point, order, target) => {
+        const needed = `hooks:${point.id}`
+        rights.check(needed)
+        const tap = async (input: unknown): Promise<unknown> =>
+          rights.has(needed) ? cell.call(target, [input]) : undefined
+        scopeOf(scope).tap(point, tap, { order })
+      }),
     ],
     [
       'event',
@@ -191,11 +199,11 @@ export function createServe({ ctx, cell, services, uses, clock, onClose }: Verbs
     [
       'service',
       verb([name, name, z.array(json).max(16)], (service, method, args) => {
-        if (!uses.has(service))
-          throw new Error(`service ${service} is neither in "requires" nor in "optional" of extension.json`)
+        rights.check(`services:${service}`)
         return callService(services, service, method, args)
       }),
     ],
+    ['api', verb([z.enum(methods), z.string().max(4096), json], ctx.api)],
     ['storageGet', verb([name], key => ctx.storage.get(key))],
     ['storageSet', verb([name, json], (key, value) => ctx.storage.set(key, value))],
     ['storageDelete', verb([name], key => ctx.storage.delete(key))],

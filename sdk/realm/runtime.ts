@@ -8,6 +8,7 @@ import type { Reply, Request, Route } from '../route.ts'
 import type { Token } from '../service.ts'
 import { describeSchema } from './describe.ts'
 import { dateAt, describe, installGlobals } from './globals.ts'
+import { allows, type Decided, refuse as lacks } from './rights.ts'
 import { answerTo, ask, forget, handle, tell } from './wire.ts'
 
 export { drain, receive } from './wire.ts'
@@ -87,6 +88,18 @@ const orProcess = 'leave it out, or set "realm": "process" in extension.json'
 const serviceOf = (id: string, methods: readonly string[]): Record<string, unknown> =>
   Object.fromEntries(methods.map(name => [name, (...args: unknown[]) => ask('service', id, name, args)]))
 
+interface About {
+  readonly id: string
+  readonly version: string
+  readonly decided: Decided
+}
+let me: About
+
+/** The host checks each call as well; here it is the author's own line that throws. */
+const need = (permission: string): void => {
+  if (!allows(me.decided, permission)) lacks(me.id, me.decided, permission)
+}
+
 let lastScope = 0
 
 function createScope(id: number): Scope {
@@ -132,6 +145,7 @@ function createScope(id: number): Scope {
     },
     using(token, start) {
       refuse(`using ${token.id}`)
+      need(`services:${token.id}`)
       const open = (inner: number, methods: string[]): unknown =>
         start(serviceOf(token.id, methods) as never, createScope(inner))
       tell('using', id, token.id, keep(open))
@@ -139,15 +153,18 @@ function createScope(id: number): Scope {
     route: (...routes) => {
       for (const route of routes) {
         refuse(`route ${route.method} ${route.path}`)
+        need('routes')
         tell('route', id, describeRoute(route), keep(handlerOf(route)))
       }
     },
     on(kind, listener) {
       refuse(`on ${kind.kind}`)
+      need(`events:${kind.kind}`)
       tell('on', id, kind.kind, keep(listener))
     },
     tap(point, fn, { order = 0 } = {}) {
       refuse(`tap ${point.id}`)
+      need(`hooks:${point.id}`)
       tell('tap', id, describePoint(point), order, keep(fn as (...args: never[]) => unknown))
     },
     durable: async () => cannot('durable', orProcess)(),
@@ -284,11 +301,11 @@ const isReply = (value: unknown): value is Reply =>
 
 const announced = new Set<string>()
 
-function createContext(id: string, version: string, config: unknown): Context {
+function createContext(config: unknown): Context {
   return {
     ...createScope(0),
-    id,
-    version,
+    id: me.id,
+    version: me.version,
     config,
     log,
     emit<P extends object>({ kind, payload: schema }: EventKind<P>, payload: P) {
@@ -308,6 +325,7 @@ function createContext(id: string, version: string, config: unknown): Context {
       delete: key => ask('storageDelete', key),
       keys: () => ask('storageKeys'),
     },
+    api: (method, path, body) => ask('api', method, path, body),
   }
 }
 
@@ -320,15 +338,16 @@ const freeze = (value: unknown): unknown => {
 export function boot(extension: Extension | undefined): void {
   const deps = Object.entries<Token<unknown>>(extension?.deps ?? {})
   const setup = async (
-    about: { id: string; version: string },
+    about: About,
     config: unknown,
     methods: Record<string, string[]>,
   ): Promise<void> => {
+    me = about
     const parsed = freeze(extension!.config ? extension!.config.parse(config) : config)
     const services = Object.fromEntries(
       deps.map(([name, { id }]) => [name, serviceOf(id, methods[name] ?? [])]),
     )
-    await extension!.setup(createContext(about.id, about.version, parsed as never), services as never)
+    await extension!.setup(createContext(parsed as never), services as never)
   }
   const check = (values: unknown): object[] => {
     const { error } = extension!.config!.safeParse(values)

@@ -1,5 +1,5 @@
 // Calls both ways over the bridge, as seen from inside: JSON in, JSON out, and functions as numbers.
-import { HttpError, isHttpError } from '../errors.ts'
+import { HttpError, isHttpError, isPermissionError, PermissionError } from '../errors.ts'
 
 /** `do`: call this (0: nobody waits for an answer). `done`: the answer to such a call. */
 export type Message =
@@ -12,6 +12,8 @@ export interface Fault {
   readonly stack?: string | undefined
   /** Of a typed refusal. */
   readonly status?: number | undefined
+  /** Of a refusal for want of a permission: which one. */
+  readonly permission?: string | undefined
 }
 
 type Fn = (...args: never[]) => unknown
@@ -54,7 +56,8 @@ const faultOf = (error: unknown): Fault => {
   try {
     if (!(error instanceof Error)) return { message: String(error) }
     const status = isHttpError(error) ? error.status : undefined
-    return { message: String(error.message), stack: String(error.stack), status }
+    const permission = isPermissionError(error) ? error.permission : undefined
+    return { message: String(error.message), stack: String(error.stack), status, permission }
   } catch {
     return { message: 'an error that cannot be read' }
   }
@@ -90,8 +93,10 @@ export function receive(text: string): void {
   }
 }
 
-const thrown = ({ message, status }: Fault): Error =>
-  status === undefined ? new Error(message) : new HttpError(status, message)
+const thrown = ({ message, status, permission }: Fault): Error => {
+  if (permission !== undefined) return new PermissionError(permission, message)
+  return status === undefined ? new Error(message) : new HttpError(status, message)
+}
 
 /** Gives what is to be said to the host since the last time. */
 export const drain = (): string => `[${out.splice(0).join(',')}]`

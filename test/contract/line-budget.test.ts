@@ -19,20 +19,24 @@ const over = (sources: readonly Source[], limit: number): string[] =>
 // takes as many again: hostile HTTP and TLS with routes that come and go (810), changes outside the process that a crash
 // must not leave behind (520), and files, settings and secrets that are broken, old or somebody else's (540).
 // By 120 for extensions that run elsewhere: key-value storage (storage.ts), quarantine, stopping and starting one whose code has gone;
-// by 30 for the time that each tap takes; by 150 for configs that are checked before they are stored, in every realm (config.ts).
+// by 30 for the time that each tap takes; by 150 for configs that are checked before they are stored, in every realm (config.ts);
+// by 370 for permissions: asked, decided and checked (permissions.ts 170, lanes and ledger 80), and for calls of extensions to the
+// API that go through the same checks as all others (calls.ts and a way into a generation, 90).
 // The realms were planned at 700 lines: two thirds of what is there is shapes, limits and sentences for what strangers get wrong.
+// By 600 for what reaches outside as far as permissions go, and for processes beside the isolates.
 test('the kernel fits its budget', () => {
-  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(4090)
-  expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(1600)
+  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(4460)
+  expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(2200)
   expect(over(kernel, 250)).toEqual([])
 })
 
 // Planned at 300 without its docstrings; every public member has one now, and they are the reference that authors read.
 // Raised from 500 for the log as a service, and for the formatter's longer lists; by 30 for what an installer needs,
-// and by 30 for services that can be described and storage; by 85 for walls around processes and those who start them.
+// and by 30 for services that can be described and storage; by 85 for walls around processes and those who start them,
+// and by 185 for permissions: their grammar, what decides on them, and calling the API.
 test('the author API fits its budget', () => {
   expect(authorApi.length).toBeGreaterThan(3)
-  expect(total(authorApi), authorApi.map(s => `${s.path} ${linesOf(s)}`).join(', ')).toBeLessThanOrEqual(730)
+  expect(total(authorApi), authorApi.map(s => `${s.path} ${linesOf(s)}`).join(', ')).toBeLessThanOrEqual(915)
 })
 
 test('no file of an extension is over 300 lines', () => {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export interface Guests {
-  /** Writes a package and returns its folder. `code` may use `z`, `defineExtension` and all else of the SDK as `sdk`. */
+  /** Writes a package, by default with every permission that tests of others need, and returns its folder. `code` may use `z`, `defineExtension` and all else of the SDK as `sdk`. */
   write(id: string, code: string, manifest?: object): Promise<string>
   /** Likewise, with this body of the setup. */
   setup(id: string, body: string, manifest?: object): Promise<string>
@@ -24,6 +24,7 @@ export function createGuests(): Guests {
       title: id,
       realm: 'isolate',
       main: 'index.js',
+      permissions: ['events:*', 'hooks:*', 'routes'],
       ...manifest,
     }
     await writeFile(join(folder, 'extension.json'), JSON.stringify(about))

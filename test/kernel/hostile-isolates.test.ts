@@ -20,7 +20,7 @@ const stand: InlineExtension = {
 const attackRoute = (
   id: string,
   body: string,
-): string => `ctx.route(route({ method: 'GET', path: '/${id}', summary: 'a',
+): string => `ctx.route(route({ method: 'GET', path: '/ext/${id}', summary: 'a',
   lanes: admin, replies: { 200: z.object({ value: z.json() }) }, handler: async ({ signal }) => { ${body} } }))`
 
 /** Contained: its isolate lives on. What the caller gets for each. */
@@ -192,7 +192,7 @@ const isWell = async (h: TestHost): Promise<void> => {
 test('an isolate survives, and nothing of the host is seen or changed', { timeout: 120_000 }, async () => {
   const h = await start(Object.entries(answered).map(([name, [body]]) => [name, body] as const))
   for (const [name, [, status, value]] of Object.entries(answered)) {
-    const answer = await h.inject('GET', `/${idOf(name)}`)
+    const answer = await h.inject('GET', `/ext/${idOf(name)}`)
     expect([answer.status, answer.json?.value], name).toEqual([status, value])
     expect(answer.headers, name).not.toHaveProperty('set-cookie')
     expect(answer.headers, name).not.toHaveProperty('access-control-allow-origin')
@@ -215,7 +215,7 @@ test('an isolate that runs, grows or talks without end is ended, and starts agai
   for (const name of Object.keys(ended)) {
     const id = idOf(name)
     await expect.poll(() => of(h, id).state, { timeout: 30_000 }).toBe('on')
-    const attack = h.inject('GET', `/${id}`)
+    const attack = h.inject('GET', `/ext/${id}`)
     // The host answers others while it is under attack.
     const first = await Promise.race([
       attack.then(() => 'attack'),
@@ -235,11 +235,11 @@ test('whoever brings the shared process down gets one of its own, then quarantin
   timeout: 120_000,
 }, async () => {
   const h = await start([['bomb', ended['bigints']!]])
-  expect((await h.inject('GET', '/bomb')).status).toBe(500)
+  expect((await h.inject('GET', '/ext/bomb')).status).toBe(500)
   await isWell(h)
   await expect.poll(() => of(h, 'bomb').state, { timeout: 30_000 }).toBe('on')
   const before = h.logs.filter(({ extension, msg }) => extension === 'neighbour' && msg === 'on').length
-  expect((await h.inject('GET', '/bomb')).status).toBe(500)
+  expect((await h.inject('GET', '/ext/bomb')).status).toBe(500)
   await expect.poll(() => of(h, 'bomb').state, { timeout: 30_000 }).toBe('quarantined')
   expect(of(h, 'bomb').why).toMatch(
     /^brought a sandbox of its own down as well \(.+\); switch it on to try again$/,

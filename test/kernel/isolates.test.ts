@@ -154,9 +154,9 @@ const timer = setInterval(() => { ticks += 1; if (ticks === 3) { clearInterval(t
 const never = setTimeout(() => ctx.log.info('never'), 50); clearTimeout(never)
 ctx.signal.addEventListener('abort', () => ctx.log.info('aborted ' + ctx.signal.aborted))
 ctx.route(
-  route({ method: 'POST', path: '/clockwork/close', summary: 'c', lanes: admin, replies: { 204: null },
+  route({ method: 'POST', path: '/ext/clockwork/close', summary: 'c', lanes: admin, replies: { 204: null },
     async handler() { await inner.close(); return reply(204) } }),
-  route({ method: 'GET', path: '/clockwork/wait', summary: 'w', lanes: admin, replies: { 200: z.object({}) },
+  route({ method: 'GET', path: '/ext/clockwork/wait', summary: 'w', lanes: admin, replies: { 200: z.object({}) },
     handler: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => { ctx.log.info('caller gone'); reject(new Error('x')) })) }))`,
   )
   await start(folder)
@@ -164,10 +164,10 @@ ctx.route(
   await expect.poll(() => of('clockwork').memory_bytes, { timeout: 5000 }).toBeGreaterThan(1e6)
   expect(of('clockwork').cpu_ms).toBeGreaterThan(0)
   expect(of('table')).toMatchObject({ restarts: 0, cpu_ms: null, memory_bytes: null })
-  expect((await host!.inject('POST', '/clockwork/close')).status).toBe(204)
+  expect((await host!.inject('POST', '/ext/clockwork/close')).status).toBe(204)
   expect(lines('clockwork')).toContain('-inside')
   const controller = new AbortController()
-  const waiting = host!.inject('GET', '/clockwork/wait', { signal: controller.signal }).catch(() => 'cut')
+  const waiting = host!.inject('GET', '/ext/clockwork/wait', { signal: controller.signal }).catch(() => 'cut')
   await new Promise(done => setTimeout(done, 100))
   controller.abort()
   expect(await waiting).toBe('cut')
@@ -197,7 +197,7 @@ test('what the realm cannot do is said where it is asked for, with what to do in
     absolute: [routeWith('absolute: true'), /stream, upgrade and absolute/],
     plain: [
       "ctx.provide(token('my.service', '1.0.0'), { greet: async () => 1 })",
-      /service my\.service cannot leave the isolate: write token\('my\.service', '1\.0\.0', \{ greet: \{ args/,
+      /service my\.service cannot leave its realm: write token\('my\.service', '1\.0\.0', \{ greet: \{ args/,
       { provides: { 'my.service': '1.0.0' } },
     ],
     using: [
@@ -251,7 +251,7 @@ test('what the realm cannot do is said where it is asked for, with what to do in
 
 test('kill -9 of the host leaves no sandbox', async () => {
   const configDir = await mkdtemp(join(tmpdir(), 'svc-isolates-'))
-  const folder = await guests.setup('stranger', "ctx.log.info('inside')")
+  const folder = await guests.setup('stranger', "ctx.log.info('inside')", { permissions: [] })
   const installed = join(configDir, 'plugins', '.versions', 'stranger', '1.0.0')
   await cp(folder, installed, { recursive: true })
   await writeFile(join(configDir, 'plugins', 'package.json'), '{"dependencies": {"stranger": "1.0.0"}}')

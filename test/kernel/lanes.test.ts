@@ -13,16 +13,21 @@ const credentials: Credential[] = [
   'none',
   'unknown',
   'admin',
-  { plugin: null },
-  { plugin: 'mine' },
-  { plugin: 'other' },
+  { plugin: null, may: () => false },
+  { plugin: 'mine', may: needed => needed === 'api:things' },
+  { plugin: 'other', may: () => false },
 ]
+const needs = 'api:things'
 
 /** The order of checks, written down a second time as the table of wire-decisions reads. */
 function expected(lanes: Lanes, { loopback, device, credential, target }: Presented): string {
   if (lanes === 'open') return 'open'
   const wrong = '401 missing or wrong credential'
-  if (lanes === 'loopback') return loopback ? 'loopback' : wrong
+  const lacks =
+    typeof credential === 'object' && credential.plugin === 'other'
+      ? '403 other has not been granted api:things'
+      : undefined
+  if (lanes === 'loopback') return loopback ? (lacks ?? 'loopback') : wrong
   if (lanes.device !== false && device) return `device ${device}`
   if (!loopback && credential !== 'none') return '401 admin calls are accepted on this machine only'
   if (credential === 'admin') return 'admin'
@@ -32,7 +37,7 @@ function expected(lanes: Lanes, { loopback, device, credential, target }: Presen
   if (!allowed) return '403 not open to plugin tokens'
   if (lanes.plugin === 'own' && id !== null && id !== target)
     return '403 this token may only write its own id'
-  return `plugin ${id}`
+  return (lanes.plugin === 'all' && lacks) || `plugin ${id}`
 }
 
 test('every combination of lanes, peer and credential is decided as the table says', () => {
@@ -47,7 +52,7 @@ test('every combination of lanes, peer and credential is decided as the table sa
       for (const device of [undefined, 'f'.repeat(64)])
         for (const credential of credentials)
           for (const target of [undefined, 'mine']) {
-            const presented = { address: '192.0.2.7', loopback, device, credential, target }
+            const presented = { address: '192.0.2.7', loopback, device, credential, target, needs }
             const got = admit(lane, presented)
             const text =
               'status' in got
