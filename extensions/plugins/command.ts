@@ -4,6 +4,7 @@ import { exitCode, runVerbs, type Verb } from 'svc-host/api/ctl'
 import type { ApiClient } from 'svc-host/client'
 import { type CommandContext, defineCommand } from 'svc-host/sdk'
 import { authorVerbs } from './author-verbs.ts'
+import { configVerbs } from './config-verbs.ts'
 import { packageVerbs } from './package-verbs.ts'
 import { hasFailed, listOf, listText, outcomeText } from './report.ts'
 
@@ -51,6 +52,7 @@ export default defineCommand({
       const online: Verb = work => offline(async () => work(await context.connect()))
       program.description('The extensions of the running host: every feature is one, built in or installed.')
       switchVerbs(program, context, online)
+      configVerbs(program, context, online)
       packageVerbs(program, context, online)
       authorVerbs(program, context, offline)
     })
