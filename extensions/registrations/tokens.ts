@@ -6,6 +6,10 @@ import type { PluginTokens } from 'svc-host/sdk'
 import { z } from 'zod'
 
 const Tokens = z.record(z.string(), z.string().min(16))
+const UnitTokens = z.record(
+  z.string(),
+  z.object({ token: z.string().min(16), permissions: z.array(z.string()) }),
+)
 
 /** Takes the same time wherever two texts differ, and whatever their lengths. */
 const isSame = (a: string, b: string): boolean => {
@@ -34,12 +38,25 @@ export function tokensIn(text: string): Record<string, string> {
 export const readTokens = async (configDir: string): Promise<Record<string, string>> =>
   tokensIn(await textOf(join(configDir, 'plugin-run', 'plugin-tokens.json')))
 
+/** What the runner's units come with: a token each, and what it may call. */
+async function readUnitTokens(configDir: string): Promise<z.output<typeof UnitTokens>> {
+  try {
+    return UnitTokens.parse(JSON.parse(await textOf(join(configDir, 'plugin-run', 'unit-tokens.json'))))
+  } catch {
+    return {}
+  }
+}
+
 export const createTokens = (configDir: string): PluginTokens => ({
   async resolve(bearer) {
     const runner = tokenIn(await textOf(join(configDir, 'plugin-token')))
     // All are compared, so that the time says nothing about which was nearest.
+    const units = Object.entries(await readUnitTokens(configDir)).filter(([, unit]) =>
+      isSame(unit.token, bearer),
+    )
     const found = Object.entries(await readTokens(configDir)).filter(([, token]) => isSame(token, bearer))
     if (runner !== undefined && isSame(runner, bearer)) return { id: null }
+    if (units[0]) return { id: units[0][0], permissions: units[0][1].permissions }
     return found[0] && { id: found[0][0] }
   },
 })

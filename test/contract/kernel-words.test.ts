@@ -15,8 +15,8 @@ const featureWords = new Set(
 const foreign =
   /TextEncoder|TextDecoder|[Xx]-[Ff]rame-[Oo]ptions|frame-ancestors|\/usr\/(?:local\/)?games|\bpin(?:s|-mismatch)?\b/g
 
-/** Ids that are also the name of something the kernel itself has: its lane and folder, its noun. */
-const kernelNouns = new Set(['plugins', 'service'])
+/** Ids that are also the name of something the kernel itself has: its lanes and folder, its noun. */
+const kernelNouns = new Set(['plugins', 'runner', 'service'])
 
 const kernel = readSources('kernel').map(({ path, text }) => ({
   path,

@@ -43,7 +43,7 @@ export function importsOf({ path, text }: Source): Import[] {
 
 const own = new Map([
   ['sdk', 'sdk/index.ts'],
-  ...['client', 'stream', 'testing'].map(n => [n, `sdk/${n}/index.ts`] as const),
+  ...['client', 'egress', 'stream', 'testing'].map(n => [n, `sdk/${n}/index.ts`] as const),
 ] as const)
 
 function resolve(from: string, name: string): string {

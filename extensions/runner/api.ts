@@ -1,0 +1,30 @@
+// The plugin runner's public face: what a script or a plugin package exports, and what it is given.
+import type { ApiClient } from 'svc-host/client'
+import { event, type Log } from 'svc-host/sdk'
+import { z } from 'zod'
+
+/** What `main` is given, and a function that a script exports by default. */
+export interface UnitContext {
+  /** The script's name without its ending, or the package's without `plugin-`. */
+  readonly id: string
+  /** The API of the host with this unit's own token; closed after `main` has returned and its finalizers have run. */
+  readonly client: ApiClient
+  /** Aborted when the unit is to end; what has not ended 3 s later is killed. */
+  readonly signal: AbortSignal
+  /** Lines in the log of the host, under the unit's id. */
+  readonly log: Log
+  /** A folder of its own that lasts; nothing else can be written to unless it was granted. */
+  readonly storageDir: string
+  /** Runs `finalizer` when the unit ends, whichever way: last added first, each awaited. */
+  onEnd(finalizer: () => void | Promise<void>): void
+}
+
+/** Default export of a plugin: it is run again after a failure, and is complete when `main` returns. */
+export interface PluginDefinition {
+  readonly name: string
+  main(context: UnitContext): void | Promise<void>
+}
+export const definePlugin = (plugin: PluginDefinition): PluginDefinition => plugin
+
+/** The runner was switched on or off, or has started or ended. */
+export const runnerChanged = event('runner.changed', z.object({ enabled: z.boolean(), running: z.boolean() }))

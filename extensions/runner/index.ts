@@ -1,0 +1,35 @@
+// The plugin runner: whether it is on, and its process while this host runs.
+import { defineExtension, HostInfo } from 'svc-host/sdk'
+import { z } from 'zod'
+import { runnerChanged } from './api.ts'
+import { createHostedRunner, keepToken } from './hosted.ts'
+import { routes } from './routes.ts'
+import { RunnerChoice } from './schema.ts'
+
+export default defineExtension({
+  config: z.object({
+    program: z
+      .string()
+      .default('')
+      .describe('started as the runner; empty: the one that comes with the host'),
+  }),
+  deps: { host: HostInfo },
+  async setup(ctx, { host }) {
+    const { configDir } = host
+    const given = process.env['SVC_PLUGIN_TOKEN']
+    delete process.env['SVC_PLUGIN_TOKEN']
+    if (given) await keepToken(configDir, true, given)
+    const runner = createHostedRunner({
+      configDir,
+      choice: await ctx.document('runner.json', RunnerChoice),
+      program: ctx.config.program,
+      log: ctx.log,
+      start: spec => ctx.process('plugin runner', spec),
+      onChange({ enabled, running }) {
+        if (!ctx.signal.aborted) ctx.emit(runnerChanged, { enabled, running })
+      },
+    })
+    ctx.route(...routes(runner))
+    await ctx.effect('plugin runner', () => runner.begin())
+  },
+})

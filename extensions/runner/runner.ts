@@ -1,0 +1,169 @@
+// The plugin runner: follows what there is to run, keeps each unit in a process of its own, and ends them all together.
+import { createHash } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { lstat, mkdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type ApiClient, connect, readLineValue } from 'svc-host/client'
+import type { CommandContext } from 'svc-host/sdk'
+import { type BackoffOptions, usualBackoff } from './backoff.ts'
+import { takeRunnerLock } from './holder.ts'
+import { launch } from './launch.ts'
+import type { Level } from './lines.ts'
+import { createLogBatches } from './log-batches.ts'
+import { RunnerChoice } from './schema.ts'
+import { type Supervised, supervise } from './supervise.ts'
+import { syncUnitTokens } from './unit-tokens.ts'
+import { type Findings, findUnits, type Places, stampOfAll, type Unit } from './units.ts'
+
+export interface RunnerOptions extends Places, Pick<CommandContext, 'jailed' | 'examine' | 'signal'> {
+  /** Told every line as well, such as a terminal. */
+  print(level: Level, source: string, text: string): void
+  readonly backoff?: BackoffOptions
+  /** How often it looks for units that have come, changed or gone; default 1000. */
+  readonly lookMs?: number
+  /** How long a unit may take to end; default 3000. */
+  readonly graceMs?: number
+}
+
+interface Running {
+  readonly unit: Unit
+  readonly life: Supervised
+}
+
+/** What a unit may call: a script that asks for nothing of the API has all that plugins may call. */
+const apiOf = ({ kind, granted }: Unit): string[] => {
+  const api = granted.filter(each => each.startsWith('api:'))
+  return kind === 'script' && api.length === 0 ? ['api:*'] : api
+}
+
+/** A folder for socket files, closed to everybody else; paths of these must be short. */
+async function makeSocketsDir(configDir: string): Promise<string> {
+  const name = `svc-runner-${process.getuid?.() ?? 0}-${createHash('sha256').update(configDir).digest('hex').slice(0, 12)}`
+  const folder = join(tmpdir(), name)
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(folder, { mode: 0o700 }).catch(() => {})
+  const { uid, mode } = await lstat(folder)
+  if (uid === process.getuid?.() && (mode & 0o077) === 0) return folder
+  return mkdtempSync(join(tmpdir(), 'svc-runner-'))
+}
+
+/** Runs until `signal` is aborted and everything has ended. Rejects when another runner has this config folder. */
+export async function runUnits(options: RunnerOptions): Promise<void> {
+  const {
+    configDir,
+    signal,
+    jailed,
+    examine,
+    print,
+    backoff = usualBackoff,
+    lookMs = 1000,
+    graceMs = 3000,
+  } = options
+  const release = await takeRunnerLock(configDir)
+  const socketsDir = await makeSocketsDir(configDir)
+  const running = new Map<string, Running>()
+  const told = new Set<string>()
+  let host: ApiClient | undefined
+
+  const batches = createLogBatches(async (entries, stop) => {
+    try {
+      const token = readLineValue(await readFile(join(configDir, 'plugin-token'), 'utf8'))
+      host ??= await connect({ configDir, env: {}, ...(token !== undefined && { token }) })
+      await host.request('POST', '/plugins/logs', { entries }, { signal: stop })
+    } catch (error) {
+      host?.close()
+      host = undefined
+      throw error
+    }
+  })
+  const say = (level: Level, source: string, msg: string): void => {
+    print(level, source, msg)
+    batches.add({ ts_ms: Date.now(), level, source, msg })
+  }
+
+  const isEnabled = async (): Promise<boolean> => {
+    const text = await readFile(join(configDir, 'runner.json'), 'utf8').catch(() => '{}')
+    try {
+      return RunnerChoice.parse(JSON.parse(text)).enabled ?? true
+    } catch {
+      return true
+    }
+  }
+
+  /** A refusal is told once, and again when it has become another. */
+  const tellRefusals = ({ refusals }: Findings): void => {
+    const now = new Set(refusals.map(({ id, file, why }) => `${id} is not run: ${why} (${file})`))
+    for (const text of now) if (!told.has(text)) say('ERROR', 'runner', text)
+    told.clear()
+    for (const text of now) told.add(text)
+  }
+
+  const checkSeal = async ({ folder, seal }: Unit): Promise<void> => {
+    if (folder === undefined || seal === undefined) return
+    if ((await examine(folder)).seal !== seal)
+      throw new Error(
+        `its files are not those that were installed (${folder}); remove it and install it again`,
+      )
+  }
+
+  const begin = (unit: Unit, token: string): Running => {
+    const { id } = unit
+    const note = (text: string): void => say('WARN', id, text)
+    const life = supervise({
+      id,
+      backoff,
+      graceMs,
+      say: (level, text) => say(level, id, text),
+      async start() {
+        await checkSeal(unit)
+        return launch(unit, token, { configDir, jailed, socketsDir, note })
+      },
+    })
+    return { unit, life }
+  }
+
+  /** Ends what has gone or changed, all at once, and starts what has come or changed. */
+  const follow = async (findings: Findings): Promise<void> => {
+    tellRefusals(findings)
+    const units = (await isEnabled()) ? findings.units : []
+    const wanted = new Map(units.map(unit => [unit.id, unit]))
+    const leaving = [...running.values()].filter(
+      ({ unit }) => wanted.get(unit.id)?.revision !== unit.revision,
+    )
+    for (const { unit } of leaving) running.delete(unit.id)
+    await Promise.all(leaving.map(({ life }) => life.stop()))
+    const tokens = await syncUnitTokens(
+      configDir,
+      units.map(unit => ({ id: unit.id, permissions: apiOf(unit) })),
+    )
+    for (const unit of units)
+      if (!running.has(unit.id) && !signal.aborted) running.set(unit.id, begin(unit, tokens.get(unit.id)!))
+  }
+
+  try {
+    let stamp = ''
+    while (!signal.aborted) {
+      const now = await stampOfAll(
+        options,
+        [...running.values()].map(({ unit }) => unit),
+      )
+      if (now !== stamp) {
+        stamp = now
+        await follow(await findUnits(options))
+      }
+      await sleep(lookMs, undefined, { signal }).catch(() => {})
+    }
+  } catch (error) {
+    say('ERROR', 'runner', `the runner has failed: ${(error as Error).message}`)
+    throw error
+  } finally {
+    await Promise.all([...running.values()].map(({ life }) => life.stop()))
+    await syncUnitTokens(configDir, []).catch(() => {})
+    await batches.close(500)
+    host?.close()
+    rmSync(socketsDir, { recursive: true, force: true })
+    release()
+  }
+}
