@@ -109,18 +109,22 @@ test('a cycle waits, with the reason, and nothing else does', async () => {
   expect(of(h, 'clock').state).toBe('on')
 })
 
-test('a second provider fails and names the first; a version other than the manifest says fails', async () => {
+test('a second provider waits, names the first and follows it; a version other than the manifest says fails', async () => {
   const liar: InlineExtension = {
     manifest: { id: 'liar', provides: { 'diary.pages': '2.0.0' } },
     extension: defineExtension({ setup: ctx => ctx.provide(Diary, { write: () => {} }) }),
   }
   const h = await start(clock(), clock('1.2.0', 'z-clock'), liar)
   expect(of(h, 'z-clock')).toMatchObject({
-    state: 'failed',
-    why: 'setup failed: service clock.time is already provided by clock',
+    state: 'waiting',
+    why: 'provides service clock.time, which clock provides already; switch one of the two off',
   })
   expect(of(h, 'liar').why).toContain('provides service diary.pages 1.0.0, but extension.json says 2.0.0')
   expect(of(h, 'clock').state).toBe('on')
+  await h.extensions.enable('clock', false)
+  expect(of(h, 'z-clock').state).toBe('on')
+  await h.extensions.enable('clock', true)
+  expect([of(h, 'clock').state, of(h, 'z-clock').state]).toEqual(['waiting', 'on'])
 })
 
 test('of two that provide one service the first by id wins, however slow it and what it needs are', async () => {
@@ -146,7 +150,7 @@ test('of two that provide one service the first by id wins, however slow it and 
   const h = await start(slow, first, clock())
   expect([of(h, 'first').state, of(h, 'clock').why]).toEqual([
     'on',
-    'setup failed: service clock.time is already provided by first',
+    'provides service clock.time, which first provides already; switch one of the two off',
   ])
   // It holds nobody up that will not come.
   await h.extensions.enable('first', false)
