@@ -181,9 +181,14 @@ async function findInstalled(plugins: string): Promise<Found[]> {
   try {
     const text = (await readIfThere(ledger)) ?? '{}'
     const { dependencies, seals } = InstalledPackages.parse(JSON.parse(text))
-    const folders = Object.entries(dependencies).map(([pkg, wanted]) => {
+    const folders = Object.entries(dependencies).flatMap(([pkg, wanted]) => {
       const [name, version] = [idOfPackage(pkg), semver.minVersion(wanted)?.version ?? wanted]
-      return readExtension(join(plugins, '.versions', name, version), name, false, seals[pkg]?.[version])
+      const folder = join(plugins, '.versions', name, version)
+      const [isPackage, isExtension] = ['package.json', 'extension.json'].map(each =>
+        existsSync(join(folder, each)),
+      )
+      // A package without a manifest is somebody else's to run.
+      return isPackage && !isExtension ? [] : [readExtension(folder, name, false, seals[pkg]?.[version])]
     })
     return await Promise.all(folders)
   } catch (error) {
