@@ -1,26 +1,16 @@
-// The API client: REST over HTTPS with the host's certificate pinned.
-import type { ClientRequest, IncomingMessage } from 'node:http'
-import { request } from 'node:https'
-import { type ConnectOptions, findAccess } from './access.ts'
+// The API client over any transport: typed calls, requests of any shape, and the event stream.
 import {
   type ApiMethod,
   type ApiPath,
   type CallAnswer,
   type CallArguments,
-  checkAnswer,
   fillPath,
+  release,
+  strangeIn,
 } from './call.ts'
 import { ApiError } from './errors.ts'
 import { type Followed, type FollowOptions, followEvents } from './follow.ts'
-import { type Pin, PinnedAgent } from './pin.ts'
 import { parseEventStream } from './sse.ts'
-
-export { type ConnectOptions, readLineValue } from './access.ts'
-export type { ApiMethod, ApiPath, CallAnswer, CallArguments, CallOptions } from './call.ts'
-export { ApiError, type ApiErrorCode } from './errors.ts'
-export type { EventEnvelope, Followed, FollowOptions, HostEvent } from './follow.ts'
-export type { Pin } from './pin.ts'
-export { parseEventStream, type ServerSentEvent } from './sse.ts'
 
 /** A connection to one host's API. Requests reject with `ApiError` for refusals. */
 export interface ApiClient {
@@ -59,111 +49,118 @@ export interface ApiClient {
   close(): void
 }
 
-export type ApiOptions = Pin & {
-  /** Base URL of the host, such as `https://127.0.0.1:47990`. */
-  readonly url: string
-  /** Sent as the bearer; left out, only open routes answer. */
-  readonly token?: string
+/** An answer whose body has not been read yet. */
+export interface RawAnswer {
+  readonly status: number
+  /** Content type; empty: none. */
+  readonly type: string
+  readonly body: AsyncIterable<Uint8Array>
+}
+
+/** How requests reach the host. */
+export interface Transport {
+  readonly origin: string
+  /** `path` is absolute; `body` is JSON. Rejects with whatever went wrong, or with the signal's reason. */
+  send(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    body: string | undefined,
+    signal: AbortSignal | undefined,
+  ): Promise<RawAnswer>
+  close(): void
+}
+
+interface AnyCall {
+  readonly path?: Readonly<Record<string, unknown>>
+  readonly query?: Readonly<Record<string, unknown>>
+  readonly body?: unknown
+  readonly signal?: AbortSignal
 }
 
 /** Largest answer that is read whole: 64 MiB. */
 const MAX_ANSWER = 64 * 1024 * 1024
 
-/** Opens the API of the host that options, environment and config folder name; see `ConnectOptions` for the order. */
-export async function connect(options: ConnectOptions = {}): Promise<ApiClient> {
-  return openApi(await findAccess(options))
-}
-
-/** Opens the API of one host. Connections are made when they are needed. */
-export function openApi(options: ApiOptions): ApiClient {
-  const agent = new PinnedAgent(options)
-  const { origin } = new URL(options.url)
-
-  const send = (
-    method: string,
-    path: string,
-    headers: Record<string, string>,
-    body?: unknown,
-    signal?: AbortSignal,
-  ) =>
-    new Promise<IncomingMessage>((resolve, reject) => {
-      const text = body === undefined ? undefined : JSON.stringify(body)
-      const sent: ClientRequest = request(new URL(`/api/v1${path}`, origin), {
-        method,
-        agent,
-        signal,
-        headers: {
-          ...(options.token && { authorization: `Bearer ${options.token}` }),
-          ...(text !== undefined && {
-            'content-type': 'application/json',
-            'content-length': Buffer.byteLength(text),
-          }),
-          ...headers,
-        },
-      })
-      sent.once('error', error => reject(signal?.aborted ? signal.reason : broken(error)))
-      sent.once('response', resolve)
-      sent.end(text)
-    })
-
+export function createClient({ origin, send, close }: Transport): ApiClient {
   const broken = (error: unknown): ApiError => {
     if (error instanceof ApiError) return error
     const what = error instanceof Error ? error.message : String(error)
     return new ApiError('unreachable', `no answer from ${origin}: ${what}`, { cause: error })
   }
 
+  const ask = async (
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body?: unknown,
+    signal?: AbortSignal,
+  ): Promise<RawAnswer> => {
+    const text = body === undefined ? undefined : JSON.stringify(body)
+    const typed = text === undefined ? headers : { 'content-type': 'application/json', ...headers }
+    try {
+      return await send(method, `/api/v1${path}`, typed, text, signal)
+    } catch (error) {
+      throw signal?.aborted ? signal.reason : broken(error)
+    }
+  }
+
   /** Reads an answer whole; the text of a refusal becomes the error's message. */
   const read = async (
-    response: IncomingMessage,
+    answer: RawAnswer,
     signal?: AbortSignal,
   ): Promise<{ status: number; value: unknown }> => {
-    const chunks: Buffer[] = []
+    const { status, type, body } = answer
+    const decoder = new TextDecoder()
+    let text = ''
     let size = 0
     try {
-      for await (const chunk of response) {
+      for await (const chunk of body) {
         size += chunk.length
         if (size > MAX_ANSWER) throw new Error('the answer is larger than 64 MiB')
-        chunks.push(chunk)
+        text += decoder.decode(chunk, { stream: true })
       }
     } catch (error) {
       throw signal?.aborted ? signal.reason : broken(error)
     }
-    const text = Buffer.concat(chunks).toString('utf8')
-    const isJson = response.headers['content-type']?.startsWith('application/json')
-    const value = text === '' ? undefined : isJson ? parse(text) : text
-    const status = response.statusCode!
+    text += decoder.decode()
+    const value = text === '' ? undefined : type.startsWith('application/json') ? parse(text) : text
     if (status >= 200 && status < 300) return { status, value }
     const error = (value as { error?: unknown } | undefined)?.error
     const message = typeof error === 'string' ? error : `the host answered ${status}`
     throw new ApiError(status === 401 ? 'unauthorized' : 'refused', message, { status })
   }
 
+  /** Which release the host is of, it says itself; an answer that is strange is told of even when it does not. */
+  const skewed = async (operation: string, strange: string, status: number): Promise<ApiError> => {
+    const health = await ask('GET', '/health', {}, undefined, AbortSignal.timeout(2000))
+      .then(answer => read(answer))
+      .catch(() => undefined)
+    const { version = 'another release' } = (health?.value ?? {}) as { version?: string }
+    const text = `${operation} answered what this library does not know (${strange}); the library is of ${release}, the host of ${version}`
+    return new ApiError('version-skew', `${text}: use the one of the host's release`, { status })
+  }
+
   const client: ApiClient = {
     url: origin,
-    call: async (method, path, ...[options]) => {
-      const {
-        path: parameters,
-        query,
-        body,
-        signal,
-      } = (options ?? {}) as {
-        path?: Record<string, unknown>
-        query?: Record<string, unknown>
-        body?: unknown
-        signal?: AbortSignal
-      }
-      const response = await send(method, fillPath(path, parameters, query), {}, body, signal)
-      const { status, value } = await read(response, signal)
-      checkAnswer(method, path, status, value)
-      return value as never
-    },
+    // Typed by the interface: the compiler cannot go through all routes for this body.
+    call: (async (
+      method: ApiMethod,
+      path: string,
+      { path: parameters, query, body, signal }: AnyCall = {},
+    ) => {
+      const answer = await ask(method, fillPath(path, parameters, query), {}, body, signal)
+      const { status, value } = await read(answer, signal)
+      const strange = strangeIn(method, path, status, value)
+      if (strange !== undefined) throw await skewed(`${method} ${path}`, strange, status)
+      return value
+    }) as unknown as ApiClient['call'],
     follow: options => followEvents(client.events, options),
     request: async <T>(
       method: string,
       path: string,
       body?: unknown,
       { signal }: { signal?: AbortSignal } = {},
-    ) => (await read(await send(method, path, {}, body, signal), signal)).value as T,
+    ) => (await read(await ask(method, path, {}, body, signal), signal)).value as T,
     events: async function* ({ kinds, since, lastEventId, signal } = {}) {
       const query = new URLSearchParams()
       if (kinds !== undefined) query.set('kinds', kinds)
@@ -173,21 +170,16 @@ export function openApi(options: ApiOptions): ApiClient {
         ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
       }
       try {
-        const response = await send(
-          'GET',
-          `/events${query.size ? `?${query}` : ''}`,
-          headers,
-          undefined,
-          signal,
-        )
-        if (response.statusCode !== 200) await read(response)
-        for await (const frame of parseEventStream(response)) yield { ...frame, data: parse(frame.data) }
+        const path = `/events${query.size ? `?${query}` : ''}`
+        const answer = await ask('GET', path, headers, undefined, signal)
+        if (answer.status !== 200) await read(answer)
+        for await (const frame of parseEventStream(answer.body)) yield { ...frame, data: parse(frame.data) }
       } catch (error) {
         if (signal?.aborted) return
         throw broken(error)
       }
     },
-    close: () => agent.destroy(),
+    close,
   }
   return client
 }

@@ -1,7 +1,6 @@
 // Typed calls: methods, paths, parameters and answers as the checked-in OpenAPI document has them.
 import document from 'svc-host/openapi.json' with { type: 'json' }
 import { z } from 'zod'
-import { ApiError } from './errors.ts'
 import type { paths } from './schema.generated.ts'
 
 export type ApiMethod = 'GET' | 'PUT' | 'POST' | 'PATCH' | 'DELETE'
@@ -89,15 +88,19 @@ function schemaOf(method: ApiMethod, path: string, status: number): z.ZodType | 
   return schemas.get(key)
 }
 
-/** Throws `version-skew` where a successful answer is not what this library knows. Fields beyond that are welcome. */
-export function checkAnswer(method: ApiMethod, path: string, status: number, value: unknown): void {
+/** Release of this library. */
+export const release = document.info.version
+
+/** What of a successful answer this library does not know; undefined: nothing. Fields beyond that are welcome. */
+export function strangeIn(
+  method: ApiMethod,
+  path: string,
+  status: number,
+  value: unknown,
+): string | undefined {
   const schema = schemaOf(method, path, status)
   const result = schema?.safeParse(value)
-  if (result?.success || (!schema && value === undefined)) return
+  if (result?.success || (!schema && value === undefined)) return undefined
   const issue = result?.error?.issues[0]
-  const what = issue
-    ? `${issue.path.join('.') || 'the answer'}: ${issue.message}`
-    : `an answer of status ${status}`
-  const text = `${method} ${path} answered what this library does not know (${what}); use the host's own release of it`
-  throw new ApiError('version-skew', text, { status })
+  return issue ? `${issue.path.join('.') || 'the answer'}: ${issue.message}` : `an answer of status ${status}`
 }

@@ -1,5 +1,4 @@
 // Events with reconnect: the live tail, or a replay, that goes on through lost connections and restarts of the host.
-import { setTimeout as sleep } from 'node:timers/promises'
 import { ApiError } from './errors.ts'
 import { eventKinds } from './event-kinds.generated.ts'
 import type { components } from './schema.generated.ts'
@@ -67,6 +66,19 @@ export function createBackoff(random: () => number): (connectedMs: number) => nu
 const isPassing = ({ code, status = 0 }: ApiError): boolean =>
   code === 'unreachable' || status >= 500 || status === 404 || status === 429
 
+/** Ends early with the signal, and never rejects. */
+const sleep = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
+  new Promise(done => {
+    const end = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
+      done()
+    }
+    const timer = setTimeout(end, ms)
+    signal?.addEventListener('abort', end)
+    if (signal?.aborted) end()
+  })
+
 interface Frame {
   readonly event: string
   readonly id: string | null
@@ -105,6 +117,6 @@ export async function* followEvents(open: Open, options: FollowOptions = {}): As
     hadToWait = true
     const retryMs = nextWait(liveSinceMs === undefined ? 0 : performance.now() - liveSinceMs)
     yield { type: 'disconnected', error, retryMs }
-    await sleep(retryMs, undefined, { signal }).catch(() => {})
+    await sleep(retryMs, signal)
   }
 }
