@@ -198,9 +198,12 @@ export function createServe({ ctx, cell, services, rights, clock, onClose }: Ver
     ],
     [
       'service',
-      verb([name, name, z.array(json).max(16)], (service, method, args) => {
+      verb([name, name, z.array(json).max(16)], async (service, method, args) => {
         rights.check(`services:${service}`)
-        return callService(services, service, method, args)
+        const result = await callService(services, service, method, args)
+        // What it was granted may have been taken back meanwhile.
+        rights.check(`services:${service}`)
+        return result
       }),
     ],
     ['api', verb([z.enum(methods), z.string().max(4096), json], ctx.api)],

@@ -1,8 +1,9 @@
 // Hostile packages: each attack is contained, ends at its own door, and leaves the host, its event loop and the neighbours
 // as they were.
-import { defineExtension, hook } from 'svc-host/sdk'
+import { defineExtension, hook, reply, route } from 'svc-host/sdk'
 import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, afterEach, expect, test } from 'vitest'
+import { z } from 'zod'
 import { createGuests } from '../harness/guests.ts'
 
 const guests = createGuests()
@@ -13,6 +14,28 @@ const stand: InlineExtension = {
   extension: defineExtension({
     setup(ctx) {
       judge = ctx.hookPoint(Judge) as typeof judge
+      const shape = { method: 'PUT', summary: 's', params: z.object({ id: z.string() }) } as const
+      const answer = { replies: { 204: null }, handler: () => reply(204) } as const
+      for (const plugin of [false, 'runner', 'own', 'all'] as const)
+        ctx.route(
+          route({
+            ...shape,
+            ...answer,
+            path: `/stand-${plugin}/{id}`,
+            tag: 'x',
+            lanes: { plugin, device: false },
+          }),
+        )
+      ctx.route(
+        route({
+          ...shape,
+          path: '/stand-stream/{id}',
+          lanes: { plugin: 'all', device: false },
+          tag: 'open',
+          stream: 'text/plain',
+          handler: () => 'x',
+        }),
+      )
     },
   }),
 }
@@ -157,6 +180,86 @@ const ended: Record<string, string> = {
   'a sort that never ends': `for (;;) Array.from({ length: 2e5 }, Math.random).sort()`,
 }
 
+/** Says anything over the bridge, past all that the runtime looks at, and shows what the host answers. */
+const burglar = `const { parse, stringify } = JSON
+const replies = new Map()
+let last = 1e6
+JSON.parse = text => {
+  const messages = parse(text)
+  if (Array.isArray(messages))
+    for (const [kind, id, isGood, value] of messages) if (kind === 'done') replies.get(id)?.(isGood ? { value: value ?? null } : value)
+  return messages
+}
+const raw = (verb, args) => new Promise(done => {
+  last += 1
+  replies.set(last, done)
+  JSON.stringify = () => stringify(['do', last, verb, args])
+  ctx.log.info('x')
+  JSON.stringify = stringify
+})
+ctx.route(route({ method: 'POST', path: '/ext/burglar', summary: 'b', lanes: admin, body: z.object({ verb: z.string(), args: z.array(z.json()) }),
+  replies: { 200: z.json() }, async handler({ body: { verb, args } }) { return { ...(await raw(verb, args)) } } }))`
+
+const path = (text: string): unknown[] => [
+  0,
+  { method: 'GET', path: text, summary: 's', lanes: 'open', replies: { 200: {} } },
+  1,
+]
+const point = (id: string) => ({ id, kind: 'waterfall', onFailure: 'skip', limitMs: 250 })
+const lacks = (permission: string) => ({ permission })
+const status = (code: number) => ({ status: code })
+const says = (text: string) => ({ message: expect.stringContaining(text) })
+
+/** With `events:stand.moved`, `hooks:stand.judge`, `api:open` and `routes`: what it tries beyond them, and how it is refused. */
+const beyond: [verb: string, args: unknown[], refusal: object][] = [
+  ['on', [0, 'host.stopping', 1], lacks('events:host.stopping')],
+  ['on', [0, 'stand.*', 1], lacks('events:stand.*')],
+  ['on', [0, '*', 1], lacks('events:*')],
+  ['on', [0, 'stand.moved.twice', 1], lacks('events:stand.moved.twice')],
+  ['on', [0, 'stand.moved\n', 1], lacks('events:stand.moved\n')],
+  ['on', [0, '__proto__', 1], lacks('events:__proto__')],
+  ['on', [0, { toString: 'stand.moved' }, 1], says('does not fit')],
+  ['tap', [0, point('stand.admit'), 0, 1], lacks('hooks:stand.admit')],
+  ['tap', [0, point('*'), 0, 1], lacks('hooks:*')],
+  ...[
+    '/health',
+    '/ext',
+    '/ext/neighbour/x',
+    '/ext/burglars',
+    '/ext/burglar/../neighbour',
+    '/ext/burglar/.',
+    '/ext/burglar/%2e%2e/x',
+    '/ext/burglar//x',
+    '/ext/burglar/*',
+    '/ext/burglar/x:y',
+    '/ext/{id}/x',
+    '//ext/burglar',
+    'ext/burglar',
+  ].map((text): [string, unknown[], object] => ['route', path(text), lacks('routes')]),
+  ['route', [0, { ...(path('/ext/burglar/y')[1] as object), absolute: true }, 1], { value: null }],
+  ['using', [0, 'kernel.extensions', 1], lacks('services:kernel.extensions')],
+  ['service', ['kernel.extensions', 'list', []], lacks('services:kernel.extensions')],
+  ['service', ['constructor', 'constructor', []], lacks('services:constructor')],
+  ['api', ['PUT', '/extensions/neighbour', { enabled: false }], status(403)],
+  ['api', ['PUT', '/stand-false/burglar'], status(403)],
+  ['api', ['PUT', '/stand-runner/burglar'], status(403)],
+  ['api', ['PUT', '/stand-all/burglar'], status(403)],
+  ['api', ['PUT', '/stand-own/neighbour'], status(403)],
+  ['api', ['PUT', '/stand-own/..%2fneighbour'], status(403)],
+  ['api', ['PUT', '/stand-own/burglar/../neighbour'], status(403)],
+  ['api', ['PUT', '/stand-stream/burglar'], status(406)],
+  ['api', ['GET', '/../../extensions'], status(400)],
+  ['api', ['GET', '/%2e%2e/%2E./extensions'], status(400)],
+  ['api', ['GET', '@evil.example/extensions'], status(400)],
+  ['api', ['GET', `/${'x'.repeat(5000)}`], says('does not fit')],
+  ['event', ['host.stopping', {}], says('is not its own')],
+  ['emit', ['host.stopping', {}], says('was not declared')],
+  ['hookPoint', [point('stand.judge')], says('is not its own')],
+  ['callHook', ['stand.judge', {}], says('is not its own')],
+  ['permit', ['burglar', { granted: ['events:*'] }], status(501)],
+  ['constructor', [], status(501)],
+]
+
 const talking = new Set([
   'a bridge that says nonsense',
   'a giant message',
@@ -206,6 +309,31 @@ test('an isolate survives, and nothing of the host is seen or changed', { timeou
   expect(refused.length).toBeGreaterThan(0)
   expect(refused.length).toBeLessThan(50)
   expect(h.events().filter(({ kind }) => kind === 'host.stopping')).toEqual([])
+})
+
+test('an isolate gets no further than its permissions, whatever it says over the bridge', {
+  timeout: 60_000,
+}, async () => {
+  const permissions = ['events:stand.moved', 'hooks:stand.judge', 'api:open', 'routes']
+  host = await startHost([
+    stand,
+    await guests.setup('neighbour', neighbourCode),
+    await guests.setup('burglar', burglar, { permissions }),
+  ])
+  expect(of(host, 'burglar')).toMatchObject({ state: 'on', why: null })
+  const say = async (verb: string, args: unknown[]) =>
+    (await host!.inject('POST', '/ext/burglar', { body: { verb, args } })).json
+  for (const [verb, args, refusal] of beyond)
+    expect([verb, args, await say(verb, args)]).toEqual([verb, args, expect.objectContaining(refusal)])
+  expect(await say('api', ['PUT', '/stand-own/burglar'])).toEqual({ value: null })
+  expect(await say('on', [0, 'stand.moved', 1])).toEqual({ value: null })
+  expect((await host.inject('GET', '//ext/burglar/y', { token: null })).status).toBe(404)
+  const { effects, state } = of(host, 'burglar')
+  expect([state, effects.filter(label => /^(on|tap|using|hook)/.test(label))]).toEqual([
+    'on',
+    ['on stand.moved'],
+  ])
+  await isWell(host)
 })
 
 test('an isolate that runs, grows or talks without end is ended, and starts again', {
