@@ -4,7 +4,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import semver from 'semver'
-import { type Extension, parsePermission, sdkVersion, type Undo } from 'svc-host/sdk'
+import { type Extension, ProcessRealm, parsePermission, sdkVersion, type Undo } from 'svc-host/sdk'
 import { z } from 'zod'
 import { readIfThere } from './documents.ts'
 import { explainIssues, messageOf } from './errors.ts'
@@ -70,6 +70,10 @@ export const Manifest = z.strictObject({
 })
 export type Manifest = z.output<typeof Manifest>
 
+/** The services that it cannot be without: those it requires, and the one that its realm is made of. */
+export const needsOf = ({ realm, requires }: Manifest): Readonly<Record<string, string>> =>
+  realm === 'process' ? { [ProcessRealm.id]: `^${ProcessRealm.version}`, ...requires } : requires
+
 export type UndoKinds = Readonly<Record<string, Undo<unknown>>>
 
 /** An extension that was found, whether or not it can run. */
@@ -108,9 +112,6 @@ export async function loadDefault<T>(file: string, seal = ''): Promise<T> {
 const cannotRun = (manifest: Manifest): string | undefined => {
   if (!semver.satisfies(sdkVersion, manifest.sdk)) {
     return `needs sdk ${manifest.sdk}, but this host has ${sdkVersion}; install a version made for it`
-  }
-  if (manifest.realm === 'process') {
-    return `wants the ${manifest.realm} realm, which this version of the host cannot run yet`
   }
   return undefined
 }

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type ExtensionRecord, type Extensions, ExtensionsChanged, HttpError } from 'svc-host/sdk'
 import { hasNewConfig } from './config.ts'
 import type { Reach } from './context.ts'
+import { needsOf } from './discover.ts'
 import { type Faults, messageOf } from './errors.ts'
 import { examine } from './examine.ts'
 import type { Front } from './http.ts'
@@ -191,7 +192,7 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
   const leaving = async (offer: Offer): Promise<void> => {
     await services.closeUses(each => each === offer)
     const holders = all.filter(unit => unit.state === 'on' && unit.providers.has(offer.owner))
-    const cut = holders.filter(({ found: { manifest } }) => manifest!.requires[offer.id] !== undefined)
+    const cut = holders.filter(({ found: { manifest } }) => needsOf(manifest!)[offer.id] !== undefined)
     if (isOn(offer.owner)) await stopAll(cut)
     changed(offer.owner)
   }

@@ -35,7 +35,7 @@ import { takeLock } from './lock.ts'
 import { createLog, type LogSink } from './log.ts'
 import { createPermits, createRights } from './permissions.ts'
 import { closeInherited, startProcess } from './process.ts'
-import { createRealms, isApart } from './realms/isolates.ts'
+import { createRealms, isApart } from './realms/realms.ts'
 import type { Clock } from './realms/timers.ts'
 import { createRoster } from './roster.ts'
 import { extensionRoutes } from './routes.ts'
@@ -143,6 +143,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const realms = createRealms({
       start: (label, spec) => startProcess(sandboxes, { journal, configDir, log }, label, spec),
       log,
+      logOf,
+      isTrusted: ledger.isTrusted,
       services,
       rightsOf,
       clock: options.clock,

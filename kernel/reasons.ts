@@ -1,5 +1,6 @@
 // Why an extension is not on: one sentence with the name, the range wanted and what was found.
 import semver from 'semver'
+import { needsOf } from './discover.ts'
 import type { Ledger } from './ledger.ts'
 import { undecided } from './permissions.ts'
 import type { Services } from './services.ts'
@@ -57,7 +58,7 @@ export function missing(
     const first = rival(unit, all)
     if (first) return `provides what ${first.found.id} provides too, which goes first`
   }
-  for (const [id, range] of Object.entries(unit.found.manifest?.requires ?? {})) {
+  for (const [id, range] of Object.entries(unit.found.manifest ? needsOf(unit.found.manifest) : {})) {
     const need = `needs service ${id} ${range}`
     const offer = services.find(id)
     if (offer && semver.satisfies(offer.version, range)) continue

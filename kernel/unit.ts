@@ -2,7 +2,7 @@
 import type { Extension, ExtensionRecord, Log, Token } from 'svc-host/sdk'
 import { readConfig } from './config.ts'
 import { createContext, type Loaded, type Reach, setupLimitMs } from './context.ts'
-import type { Found } from './discover.ts'
+import { type Found, needsOf } from './discover.ts'
 import { messageOf, runAs, within } from './errors.ts'
 import { checkSeal } from './examine.ts'
 import { createEffects, type Effects } from './scope.ts'
@@ -66,11 +66,12 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
     Object.assign(unit, { definition, config, isOutdated: false })
     const services: Record<string, unknown> = {}
     unit.providers.clear()
-    for (const [name, service] of Object.entries(deps)) {
+    for (const service of Object.keys(needsOf(found.manifest!))) {
       const offer = reach.services.find(service)
       if (!offer) throw new Error(`service ${service} has gone while it started`)
-      services[name] = offer.service
       unit.providers.add(offer.owner)
+      for (const [name, wanted] of Object.entries(deps))
+        if (wanted === service) services[name] = offer.service
     }
     const kinds = (await found.loadUndo?.()) ?? {}
     const undo = found.undoFile === undefined ? { kinds } : { kinds, undoFile: found.undoFile }

@@ -74,17 +74,14 @@ export interface Guest {
   readonly log: Log
 }
 export interface GuestProcess {
-  readonly pid: number
-  /** Packets of the bridge, both ways. */
-  readonly input: Writable
-  readonly output: Readable
-  /** What the package finds in its environment and in no file. */
-  readonly env: Readonly<Record<string, string>>
+  /** Its stdin takes packets of the bridge and its first extra pipe gives them; stdout and stderr are the package's own. */
+  readonly process: ManagedProcess
   /** Path of the main module as the process sees it. */
   readonly main: string
+  /** What the package finds in its environment, and nobody else does. */
+  readonly env: Readonly<Record<string, string>>
   readonly hasWalls: boolean
-  /** Resolves to how it ended and what it said last; never rejects. */
-  readonly exited: Promise<string>
+  /** Ends it, and closes what it was given. */
   stop(): Promise<void>
 }
 /** Starts processes for packages of the process realm; with no provider these wait. */

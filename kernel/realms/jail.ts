@@ -75,8 +75,12 @@ async function countedApart(drop: readonly string[], tasks: number): Promise<str
   return [...(isApart ? apart : []), '/usr/bin/prlimit', `--nproc=${limit}:${limit}`, '--']
 }
 
-/** Streams come first on a busy machine. Its session is weighed as one, so that counts too, where there is such a thing. */
-const stepBack = '{ echo 5 > /proc/self/autogroup; } 2> /dev/null; exec nice -n 5 "$@"'
+/**
+ * Streams come first on a busy machine. Its session is weighed as one, so that counts too, where there is such a thing; and
+ * where memory runs out, then here first.
+ */
+const stepBack =
+  '{ echo 5 > /proc/self/autogroup; echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec nice -n 5 "$@"'
 
 const foldersAbove = (path: string): string[] => {
   const folder = dirname(path)

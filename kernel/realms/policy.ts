@@ -1,7 +1,10 @@
 // What becomes of an extension whose isolate or sandbox has ended: when it starts again, where, or that it does not.
 
-/** How an isolate came to its end; `neighbour`: with a process that somebody else brought down. */
-export type Ending = 'isolate' | 'process' | 'neighbour'
+/**
+ * What came to its end: its isolate; the sandbox process around it; likewise, but brought down by somebody else; the child
+ * process that is its own.
+ */
+export type Ending = 'isolate' | 'process' | 'neighbour' | 'child'
 
 export interface History {
   /** Runs in a process of its own, since it brought a shared one down. */
@@ -16,7 +19,7 @@ export type Verdict = { readonly againInMs: number } | { readonly quarantine: st
 const windowMs = 10 * 60_000
 const limit = 5
 const firstMs = 100
-/** After a process: those who had to leave it with him come first. */
+/** After a process: those who had to leave it with him come first, and Node takes its time. */
 const firstAloneMs = 1000
 const longestMs = 60_000
 
@@ -41,6 +44,6 @@ export function judge(history: History, ending: Ending, why: string, now: number
     }
   }
   history.restarts += 1
-  if (length === 1) return { againInMs: ending === 'process' ? firstAloneMs : firstMs }
+  if (length === 1) return { againInMs: ending === 'isolate' ? firstMs : firstAloneMs }
   return { againInMs: Math.min(longestMs, 1000 * 2 ** (length - 2)) * (0.75 + random / 2) }
 }

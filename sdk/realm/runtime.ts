@@ -1,4 +1,4 @@
-// The context of an extension in an isolate: the same verbs, each sent over the bridge as plain data.
+// The context of an extension in an isolate or a process of its own: the same verbs, each sent over the bridge as plain data.
 import type { z } from 'zod'
 import { HttpError } from '../errors.ts'
 import type { EventKind } from '../event.ts'
@@ -7,7 +7,7 @@ import type { HookPoint } from '../hook.ts'
 import type { Reply, Request, Route } from '../route.ts'
 import type { Token } from '../service.ts'
 import { describeSchema } from './describe.ts'
-import { dateAt, describe, installGlobals } from './globals.ts'
+import { type Clock, dateAt, describe, installGlobals } from './globals.ts'
 import { allows, type Decided, refuse as lacks } from './rights.ts'
 import { answerTo, ask, forget, handle, tell } from './wire.ts'
 
@@ -30,23 +30,22 @@ const log: Log = { debug: say('debug'), info: say('info'), warn: say('warn'), er
 
 const timers = new Map<number, number>()
 let lastTimer = 0
-installGlobals(
-  {
-    start(ms, repeat, run) {
-      lastTimer += 1
-      const id = lastTimer
-      const number = handle(() => {
-        if (!repeat) stopTimer(id)
-        return run()
-      })
-      timers.set(id, number)
-      tell('timer', id, ms, repeat, number)
-      return id
-    },
-    stop: id => stopTimer(id) && tell('stopTimer', id),
+const clock: Clock = {
+  start(ms, repeat, run) {
+    lastTimer += 1
+    const id = lastTimer
+    const number = handle(() => {
+      if (!repeat) stopTimer(id)
+      return run()
+    })
+    timers.set(id, number)
+    tell('timer', id, ms, repeat, number)
+    return id
   },
-  (level, message) => log[level](message),
-)
+  stop: id => stopTimer(id) && tell('stopTimer', id),
+}
+const hasNode = 'process' in globalThis
+if (!hasNode) installGlobals(clock, (level, message) => log[level](message))
 
 function stopTimer(id: number): boolean {
   forget(timers.get(id) ?? 0)
@@ -80,9 +79,9 @@ answerTo('closed', (scope: number) => {
 })
 
 const cannot = (verb: string, instead: string) => (): never => {
-  throw new Error(`ctx.${verb} is not there in the isolate realm; ${instead}`)
+  throw new Error(`ctx.${verb} is not there in the ${hasNode ? 'process' : 'isolate'} realm; ${instead}`)
 }
-const orProcess = 'leave it out, or set "realm": "process" in extension.json'
+const orProcess = hasNode ? 'use Node’s own' : 'leave it out, or set "realm": "process" in extension.json'
 
 /** The service behind a token: its methods, each a call over the bridge. */
 const serviceOf = (id: string, methods: readonly string[]): Record<string, unknown> =>
@@ -190,7 +189,7 @@ function describeMethods(
   if (missing.length || !token.methods) {
     const wanted = missing.map(name => `${name}: { args: […], returns: … }`).join(', ')
     throw new Error(
-      `service ${token.id} cannot leave the isolate: write token('${token.id}', '${token.version}', { ${wanted} })`,
+      `service ${token.id} cannot leave its realm: write token('${token.id}', '${token.version}', { ${wanted} })`,
     )
   }
   return Object.fromEntries(
@@ -220,7 +219,7 @@ function describeRoute(route: Route): object {
   const what = `route ${route.method} ${route.path}`
   if (route.stream !== undefined || route.upgrade || route.absolute)
     throw new Error(
-      `${what}: stream, upgrade and absolute are not there in the isolate realm; answer with "replies" under /api/v1`,
+      `${what}: stream, upgrade and absolute cannot leave its realm; answer with "replies" under /api/v1`,
     )
   const input = (name: 'params' | 'query' | 'body'): object | undefined =>
     route[name] && describeSchema(route[name], 'input', `${what}, ${name}`)

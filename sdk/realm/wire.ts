@@ -25,7 +25,16 @@ const named: Record<string, Fn> = {}
 let lastId = 0
 let lastHandle = 0
 
-const post = (message: Message): void => void out.push(JSON.stringify(message))
+let wake = (): void => {}
+/** Called whenever there is something to be said; an isolate is asked after each entry anyway. */
+export const onOutput = (fn: () => void): void => {
+  wake = fn
+}
+
+const post = (message: Message): void => {
+  out.push(JSON.stringify(message))
+  wake()
+}
 
 /** Tells the host; whatever it refuses shows in its log, and fails a setup under way. */
 export const tell = (verb: string, ...args: unknown[]): void => post(['do', 0, verb, args])
@@ -99,4 +108,5 @@ const thrown = ({ message, status, permission }: Fault): Error => {
 }
 
 /** Gives what is to be said to the host since the last time. */
-export const drain = (): string => `[${out.splice(0).join(',')}]`
+export const takeOut = (): string[] => out.splice(0)
+export const drain = (): string => `[${takeOut().join(',')}]`
