@@ -1,17 +1,9 @@
 // The front: publishes the live routes as generations behind one listener, and knows what each owner has open.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isIP } from 'node:net'
-import { hostname } from 'node:os'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import {
-  type ApiRoutes,
-  type DeviceRegistry,
-  type HostIdentity,
-  HttpError,
-  type PluginTokens,
-  type Route,
-} from 'svc-host/sdk'
+import type { ApiRoutes, DeviceRegistry, HostIdentity, PluginTokens, Route } from 'svc-host/sdk'
+import { checkOrigin, greetPage } from './browsers.ts'
 import { type Call, createCalls, insideCaller } from './calls.ts'
 import type { ExtensionError } from './errors.ts'
 import { type Generation, urlOf } from './generation.ts'
@@ -62,17 +54,8 @@ export interface Front {
   readonly port: number
 }
 
-/** Takes `Host` headers that name this machine: an address, localhost, its name or its `.local` name. */
-function isOwnName(host: string): boolean {
-  const name = host
-    .replace(/:\d*$/, '')
-    .replace(/^\[(.*)\]$/, '$1')
-    .toLowerCase()
-  const own = hostname().toLowerCase()
-  return isIP(name) !== 0 || ['localhost', 'localhost.local', own, `${own}.local`].includes(name)
-}
-
 export function createFront(options: FrontOptions): Front {
+  const { origins = [] } = options
   const owners = new Map<string, Tally>()
   const everything = new Tally()
   let live: Generation | undefined
@@ -102,12 +85,8 @@ export function createFront(options: FrontOptions): Front {
       hold(request.socket, response, [tally])
     },
     authorize: (request: IncomingMessage, route: Route, params: Record<string, string>) => {
-      const { host, origin, authorization } = request.headers
-      if (host !== undefined && !isOwnName(host))
-        throw new HttpError(421, 'this host goes by its address, localhost or its own name; use one of these')
-      if (origin !== undefined && origin !== `https://${host}` && !options.origins?.includes(origin))
-        throw new HttpError(403, 'calls from this origin are not accepted')
-      const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
+      checkOrigin(request, origins)
+      const bearer = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1]
       const extension = insideCaller()
       const source =
         extension === undefined ? { peer: peerOf(request.socket as TLSSocket), bearer } : { extension }
@@ -142,6 +121,7 @@ export function createFront(options: FrontOptions): Front {
       listener = await openListener(options.bind, options.identity, {
         request: (request, response) => {
           if (!live) return void response.writeHead(503, jsonType).end('{"error":"the host is starting"}')
+          if (greetPage(request, response, origins)) return
           hold(request.socket, response, [live.open, everything])
           live.handle(request, response)
         },

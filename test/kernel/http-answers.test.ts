@@ -169,6 +169,13 @@ test("a name that is not this machine's and an origin that is not the host's own
     expect(await get({ host })).toBe(200)
   expect(await get({ host: 'localhost:1', origin: 'https://localhost:1' })).toBe(200)
   expect(await get({ origin: 'https://console.example' })).toBe(200)
+  // Its browser asks first, and must be told that the page may have the answer.
+  const ask = { origin: 'https://console.example', 'access-control-request-method': 'PUT' }
+  const told = await call('OPTIONS', '/things', { headers: ask })
+  expect([told.status, told.headers['access-control-allow-origin']]).toEqual([204, ask.origin])
+  expect(told.headers['access-control-allow-headers']).toContain('authorization')
+  const evil = await call('OPTIONS', '/things', { headers: { ...ask, origin: 'https://evil.example' } })
+  expect(evil.headers).not.toHaveProperty('access-control-allow-origin')
   for (const origin of ['https://evil.example', 'null', 'http://localhost'])
     expect(await get({ host: 'localhost', origin })).toBe(403)
 })
