@@ -18,6 +18,7 @@ import {
   PluginTokens,
 } from 'svc-host/sdk'
 import './modules.ts'
+import { parseOrigins } from './browsers.ts'
 import { createConfigs } from './config.ts'
 import type { Reach, Registered } from './context.ts'
 import { discoverExtensions, type Found } from './discover.ts'
@@ -33,7 +34,7 @@ import { undoLeftovers } from './leftovers.ts'
 import { type BindAddress, DEFAULT_BIND, parseBind } from './listener.ts'
 import { takeLock } from './lock.ts'
 import { createLog, type LogSink } from './log.ts'
-import { createPermits, createRights } from './permissions.ts'
+import { createPermits, createRights, type Rights } from './permissions.ts'
 import { closeInherited, startProcess } from './process.ts'
 import { createRealms, isApart } from './realms/realms.ts'
 import type { Clock } from './realms/timers.ts'
@@ -116,14 +117,13 @@ export async function startHost(options: HostOptions): Promise<Host> {
       adminToken,
       devices: () => services.get(DeviceRegistry),
       plugins: () => services.get(PluginTokens),
-      may: (id, permission) => {
-        const unit = roster.get(id)
-        return unit && rightsOf(unit.found).has(permission)
-      },
+      origins: parseOrigins(String(givenFor({ env: 'SVC_BROWSER_ORIGINS' }, sources)?.value ?? '')),
+      may: (id, permission) => roster.get(id) && rights(id).has(permission),
       report: faults.report,
     })
     // Taking back an update that was cut short changes what there is to find.
     const roster = createRoster(await find(), { find, overridesOf: overridesFor, ledger, logOf })
+    const rights = (id: string): Rights => rightsOf(roster.get(id)!.found)
     const routes = new Set<Registered>()
     const parts: Omit<Reach, 'report' | 'changed' | 'leaving'> = {
       configDir,
@@ -133,6 +133,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
       journal,
       routes,
       call: front.call,
+      rightsOf: rights,
       usageOf: owner => realms.usageOf(owner),
       load: (found, effects) => (isApart(found) ? realms.load(found, effects) : found.load()),
     }
