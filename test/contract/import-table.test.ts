@@ -34,8 +34,10 @@ const kernelPackages =
 const table: readonly [from: RegExp, may: (i: Import) => boolean][] = [
   // Starting a host for a test is what this part is for.
   [/^sdk\/testing\//, ({ to }) => isSdk(to) || isNode(to) || isOneOf(to, 'zod') || to.startsWith('kernel/')],
+  // The program of the process realm.
+  [/^sdk\/realm\/process-main\.ts$/, ({ to }) => isSdk(to) || isNode(to)],
   [/^sdk\/stream\//, ({ to }) => isSdk(to) || isNode(to) || isNoble(to) || isOneOf(to, 'zod')],
-  [/^sdk\/egress\//, ({ to }) => isSdk(to) || isNode(to)],
+  [/^sdk\/egress\//, ({ to }) => isSdk(to) || isNode(to) || isOneOf(to, 'zod')],
   [/^sdk\/client\//, ({ to }) => isSdk(to) || isNode(to) || isOneOf(to, 'zod')],
   [
     /^sdk\//,
