@@ -10,8 +10,8 @@ const kinds = {
   services: 'a service, such as display.pool',
   /** Serving routes under `/api/v1/ext/<id>`. */
   routes: null,
-  /** Calling the routes of the API that plugins may, by their tag: `api:status`. */
-  api: 'a part of the API, such as status, session, display, library or events',
+  /** Calling the routes of the API that plugins may, by their tag: `api:host`. */
+  api: 'a part of the API, such as host, session, display, library or events',
   /** Reaching a host: `api.example.com`, `*.example.com`, `10.0.0.7:8080`; without a port 443 and 80. */
   network: 'a host, such as api.example.com, *.example.com or 192.168.1.7:8080',
   /** Reading files in a folder and below: an absolute path, or `~/…` of the account the host has. */

@@ -1,14 +1,16 @@
 // The verbs for authors, which need no host: what would be refused, packing, and a new plugin that runs as it stands.
 import { execFile } from 'node:child_process'
-import { copyFile, mkdtemp, rm } from 'node:fs/promises'
+import { copyFile, mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join, resolve } from 'node:path'
+import { basename, join, relative, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { exitCode, paint, plain, UsageError, type Verb } from 'svc-host/api/ctl'
 import type { CommandContext } from 'svc-host/sdk'
+import { inspect, type Report } from './inspect.ts'
 import { createNpm, type RunNpm } from './npm.ts'
 import { scaffold } from './scaffold.ts'
-import { type Fetched, fetchPackage, packFolder } from './source.ts'
+import { fetchPackage, packFolder } from './source.ts'
+import { lookAt } from './workplace.ts'
 
 /** npm as a child of the command line itself. */
 const ownNpm: RunNpm = (args, { cwd, env, signal }) =>
@@ -20,19 +22,42 @@ const ownNpm: RunNpm = (args, { cwd, env, signal }) =>
     })
   })
 
+interface Found {
+  readonly report: Report
+  /** Absent where it cannot be packed. */
+  readonly packed?: { readonly file: string; readonly integrity: string }
+}
+
 /** Packs what is at the path, if it is not packed, and looks into it; `use` runs while the files are there. */
-async function examined<T>(
-  context: CommandContext,
-  path: string,
-  use: (found: Fetched, file: string) => Promise<T>,
-) {
+async function examined<T>(context: CommandContext, path: string, use: (found: Found) => Promise<T>) {
   const work = await mkdtemp(join(tmpdir(), 'svc-host-pack-'))
   try {
     const { signal, examine } = context
     const npm = createNpm(ownNpm, work, signal)
-    const file = await packFolder(resolve(path), npm)
-    const spec = { kind: 'file', path: file } as const
-    return await use(await fetchPackage(spec, { npm, work, examine, signal }), file)
+    const given = resolve(path)
+    const isFolder = await stat(given).then(
+      found => found.isDirectory(),
+      error => {
+        throw new UsageError(`${path} cannot be read: ${error.code ?? error.message}`)
+      },
+    )
+    const pack = async () => {
+      const file = await packFolder(given, npm)
+      return { file, ...(await fetchPackage({ kind: 'file', path: file }, { npm, work, examine, signal })) }
+    }
+    const made = await pack().catch(error => {
+      signal.throwIfAborted()
+      return error as Error
+    })
+    if (made instanceof Error && !isFolder) throw made
+    const report = made instanceof Error ? await inspect(given, examine) : made.report
+    const names = made instanceof Error ? undefined : made.written.map(each => relative(made.folder, each))
+    const more = isFolder ? await lookAt(given, report, names) : { refusals: [], remarks: [] }
+    const refusals = [...(made instanceof Error ? [made.message] : []), ...report.refusals, ...more.refusals]
+    return await use({
+      report: { ...report, refusals, remarks: [...report.remarks, ...more.remarks] },
+      ...(!(made instanceof Error) && { packed: made }),
+    })
   } finally {
     await rm(work, { recursive: true, force: true })
   }
@@ -44,7 +69,7 @@ const ownName = (signal: AbortSignal): Promise<string> =>
     execFile('git', ['config', 'user.name'], { signal }, (error, out) => done(error ? '' : out.trim()))
   })
 
-function verdict({ out }: CommandContext, { report }: Fetched) {
+function verdict({ out }: CommandContext, { report }: Found) {
   const { found, refusals, remarks } = report
   const name = found ? `${found.pkg} ${found.version}` : 'the package'
   const lines = [
@@ -75,12 +100,12 @@ export function authorVerbs(program: Command, context: CommandContext, offline: 
     .option('--json', 'machine-readable')
     .action((given: string, { into }) =>
       offline(() =>
-        examined(context, given, async (found, file) => {
+        examined(context, given, async found => {
           const judged = verdict(context, found)
-          if (judged.code !== exitCode.done) return judged
+          if (judged.code !== exitCode.done || !found.packed) return judged
+          const { file, integrity } = found.packed
           const target = join(resolve(into), basename(file))
           if (target !== file) await copyFile(file, target)
-          const { integrity } = found
           return { data: { file: target, integrity }, text: `${target}\n${integrity}` }
         }),
       ),
