@@ -1,8 +1,9 @@
 // The plugin runner: whether it is on, and its process while this host runs.
-import { defineExtension, HostInfo } from 'svc-host/sdk'
+import { defineExtension, HostInfo, ProcessRealm } from 'svc-host/sdk'
 import { z } from 'zod'
 import { runnerChanged } from './api.ts'
 import { createHostedRunner, keepToken } from './hosted.ts'
+import { createProcessRealm } from './realm.ts'
 import { routes } from './routes.ts'
 import { RunnerChoice } from './schema.ts'
 
@@ -29,6 +30,7 @@ export default defineExtension({
         if (!ctx.signal.aborted) ctx.emit(runnerChanged, { enabled, running })
       },
     })
+    ctx.provide(ProcessRealm, createProcessRealm(ctx, host))
     ctx.route(...routes(runner))
     await ctx.effect('plugin runner', () => runner.begin())
   },

@@ -10,7 +10,14 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { type Found, Manifest, readExtension, type UndoKinds } from '../../kernel/discover.ts'
 import { startHost as boot } from '../../kernel/index.ts'
-import type { EventKind, EventRecord, Extension, Extensions, Token } from '../index.ts'
+import {
+  type EventKind,
+  type EventRecord,
+  type Extension,
+  type Extensions,
+  ProcessRealm,
+  type Token,
+} from '../index.ts'
 import { type FakeClock, installClock } from './clock.ts'
 
 export type { FakeClock }
@@ -130,7 +137,15 @@ const find = async (each: TestExtension, realm?: Realm): Promise<Found> => {
   const isPath = /[./]/.test(each)
   const folder = isPath ? resolve(each) : join(builtins, each)
   const found = await readExtension(folder, isPath ? undefined : each, true)
-  return realm && found.manifest ? { ...found, manifest: { ...found.manifest, realm } } : found
+  return realm && isPath && found.manifest ? { ...found, manifest: { ...found.manifest, realm } } : found
+}
+
+/** Those asked for, and whoever starts processes where one of them runs in one. */
+async function findAll({ extensions, realm }: TestHostOptions): Promise<Found[]> {
+  const found = await Promise.all(extensions.map(each => find(each, realm)))
+  const isServed = found.some(({ manifest }) => manifest?.provides[ProcessRealm.id] !== undefined)
+  const isNeeded = !isServed && found.some(({ manifest }) => manifest?.realm === 'process')
+  return isNeeded ? [await find('runner'), ...found] : found
 }
 
 /** Boots a host; `stop` it in the test's end. `startHost(['.'])` is enough for an extension in the current folder. */
@@ -151,7 +166,7 @@ export async function startHost(
     clock,
     flags: { 'mgmt-bind': '127.0.0.1:0', ...options.flags },
     env: { SVC_LOG: 'debug', ...options.env },
-    found: await Promise.all(options.extensions.map(each => find(each, options.realm))),
+    found: await findAll(options),
     sink: { write: line => void logs.push(JSON.parse(line)) },
     isEmbedded: true,
   }).catch(error => {
