@@ -11,6 +11,9 @@ export const storeProgressed = event(
   z.object({ job: z.string(), job_kind: JobKind, target: z.string(), state: JobState, phase: z.string() }),
 )
 
+/** The operator has granted or refused permissions of an extension. */
+export const permissionsChanged = event('permissions.changed', z.object({ id: z.string() }))
+
 /** A package that is installed. */
 export interface InstalledPackage {
   readonly pkg: string

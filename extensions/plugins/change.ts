@@ -1,4 +1,5 @@
 // The ledger's steps of installing, updating, going back and removing, as functions of the ledger before.
+import type { PermissionDecision } from 'svc-host/sdk'
 import type { Entry, Ledger } from './ledger.ts'
 import type { Tier } from './schema.ts'
 
@@ -11,21 +12,59 @@ export interface Arrival {
   readonly entryId?: string | undefined
   readonly integrity: string
   readonly seal: string
+  /** Seal of what came in the package, where that is not all. */
+  readonly contents?: string | undefined
+  readonly unit?: Entry['unit']
   /** Unix seconds. */
   readonly installedAt: number
 }
 
 /** What is gone back to when the next version does not come up. */
-function fallbackOf({ dependencies, packages }: Ledger, pkg: string): Pick<Entry, 'fallback'> {
+function fallbackOf(
+  { dependencies, packages }: Ledger,
+  pkg: string,
+  decided: PermissionDecision | undefined,
+): Pick<Entry, 'fallback'> {
   const version = dependencies[pkg]
   if (version === undefined) return {}
   const { fallback: _, ...entry } = packages[pkg] ?? {}
-  return { fallback: { version, ...(packages[pkg] && { entry: entry as Entry }) } }
+  return {
+    fallback: {
+      version,
+      ...(packages[pkg] && { entry: entry as Entry }),
+      ...(decided && { decided: mutable(decided) }),
+    },
+  }
 }
 
-/** Names the new version; where another runs, that one is what is gone back to until the new one has come up. */
-export function withArrival(ledger: Ledger, arrival: Arrival): Ledger {
-  const { pkg, id, version, tier, source, entryId, integrity, seal, installedAt } = arrival
+const mutable = ({ granted, refused }: PermissionDecision) => ({
+  granted: [...granted],
+  refused: [...refused],
+})
+const without = <T>(record: Readonly<Record<string, T>> = {}, key: string): Record<string, T> =>
+  Object.fromEntries(Object.entries(record).filter(([each]) => each !== key))
+const restoringOnly = (restoring: Ledger['restoring'] = {}): Pick<Ledger, 'restoring'> => ({
+  restoring: Object.keys(restoring).length ? restoring : undefined,
+})
+
+/** What is decided in the course of an operation is taken back should it not come to its end; written before it is decided. */
+export function withMark(ledger: Ledger, id: string, decided: PermissionDecision | undefined): Ledger {
+  if (decided) return { ...ledger, restoring: { ...ledger.restoring, [id]: mutable(decided) } }
+  return { ...ledger, removing: [...ledger.removing, { id, keepData: true }] }
+}
+
+/** What was to be restored has been. */
+export const withoutMark = (ledger: Ledger, id: string): Ledger => ({
+  ...ledger,
+  ...restoringOnly(without(ledger.restoring, id)),
+})
+
+/**
+ * Names the new version; where another runs, that one is what is gone back to until the new one has come up, with what
+ * was `decided` then.
+ */
+export function withArrival(ledger: Ledger, arrival: Arrival, decided?: PermissionDecision): Ledger {
+  const { pkg, id, version, tier, source, entryId, integrity, seal, contents, unit, installedAt } = arrival
   const former = ledger.packages[pkg]
   const entry: Entry = {
     id,
@@ -33,10 +72,12 @@ export function withArrival(ledger: Ledger, arrival: Arrival): Ledger {
     installedAt,
     pinned: former?.pinned ?? false,
     integrity: { ...former?.integrity, [version]: integrity },
+    ...(contents !== undefined && { contents: { ...former?.contents, [version]: contents } }),
+    ...(unit && { unit }),
     ...(source !== undefined && { source }),
     ...(entryId !== undefined && { entryId }),
     ...(former?.previous !== undefined && { previous: former.previous }),
-    ...fallbackOf(ledger, pkg),
+    ...fallbackOf(ledger, pkg, decided),
   }
   return {
     ...ledger,
@@ -47,24 +88,31 @@ export function withArrival(ledger: Ledger, arrival: Arrival): Ledger {
 }
 
 /** The version that a rollback goes back to, on trial like any other. */
-export function withRollback(ledger: Ledger, pkg: string): Ledger {
-  const { fallback: _, ...entry } = ledger.packages[pkg]!
+export function withRollback(
+  ledger: Ledger,
+  pkg: string,
+  unit?: Entry['unit'],
+  decided?: PermissionDecision,
+): Ledger {
+  const { fallback: _, unit: _unit, ...entry } = ledger.packages[pkg]!
+  const next = { ...entry, ...(unit && { unit }), ...fallbackOf(ledger, pkg, decided) } as Entry
   return {
     ...ledger,
-    dependencies: { ...ledger.dependencies, [pkg]: entry.previous! },
-    packages: { ...ledger.packages, [pkg]: { ...entry, ...fallbackOf(ledger, pkg) } },
+    dependencies: { ...ledger.dependencies, [pkg]: entry.previous as string },
+    packages: { ...ledger.packages, [pkg]: next },
   }
 }
 
 /** Back to what was there before the version that is on trial. */
 export function withFallback(ledger: Ledger, pkg: string): Ledger {
-  const { fallback } = ledger.packages[pkg] ?? {}
+  const { fallback, id } = ledger.packages[pkg] ?? {}
   if (!fallback) return ledger
-  const { [pkg]: _, ...packages } = ledger.packages
+  const { version, entry, decided } = fallback
   return {
     ...ledger,
-    dependencies: { ...ledger.dependencies, [pkg]: fallback.version },
-    packages: { ...packages, ...(fallback.entry && { [pkg]: fallback.entry }) },
+    ...(decided && { restoring: { ...ledger.restoring, [id!]: decided } }),
+    dependencies: { ...ledger.dependencies, [pkg]: version },
+    packages: { ...without(ledger.packages, pkg), ...(entry && { [pkg]: entry }) },
   }
 }
 

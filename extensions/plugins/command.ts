@@ -6,6 +6,7 @@ import { type CommandContext, defineCommand } from 'svc-host/sdk'
 import { authorVerbs } from './author-verbs.ts'
 import { configVerbs } from './config-verbs.ts'
 import { packageVerbs } from './package-verbs.ts'
+import { permissionVerbs } from './permission-verbs.ts'
 import { hasFailed, listOf, listText, outcomeText } from './report.ts'
 
 /** One after the other: a refusal is about one, and leaves those after it as they were. */
@@ -54,6 +55,7 @@ export default defineCommand({
       switchVerbs(program, context, online)
       configVerbs(program, context, online)
       packageVerbs(program, context, online)
+      permissionVerbs(program, context, online)
       authorVerbs(program, context, offline)
     })
   },

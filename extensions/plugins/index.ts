@@ -1,6 +1,6 @@
 // Plugins: what is installed beside the built-ins, and installing, updating and removing it while the host runs.
 import { PluginCatalog } from 'svc-host/api/catalog'
-import { PluginPackages, storeChanged, storeProgressed } from 'svc-host/api/plugins'
+import { PluginPackages, permissionsChanged, storeChanged, storeProgressed } from 'svc-host/api/plugins'
 import { defineExtension, Extensions, HostInfo } from 'svc-host/sdk'
 import { configRoutes } from './config-routes.ts'
 import { hostNpm } from './host-npm.ts'
@@ -9,14 +9,14 @@ import { createJobs } from './jobs.ts'
 import { readLedger } from './ledger.ts'
 import { createNpm } from './npm.ts'
 import { createPackages } from './packages.ts'
+import { permissionRoutes } from './permission-routes.ts'
 import { routes } from './routes.ts'
 
 const nowUnix = (): number => Math.floor(Date.now() / 1000)
 
 export default defineExtension({
   deps: { extensions: Extensions, host: HostInfo },
-  async setup(ctx, { extensions, host }) {
-    const { configDir } = host
+  async setup(ctx, { extensions, host: { configDir } }) {
     let catalog: PluginCatalog | undefined
     ctx.using(PluginCatalog, (service, sub) =>
       sub.effect('catalog', () => {
@@ -54,6 +54,7 @@ export default defineExtension({
       announce: () => ctx.emit(storeChanged, {}),
     })
     const rows = async () => installedRows(await ledger(), extensions.list(), catalog)
-    ctx.route(...routes({ packages, jobs, rows }))
+    const onChange = (id: string): void => ctx.emit(permissionsChanged, { id })
+    ctx.route(...routes({ packages, jobs, rows }), ...permissionRoutes({ extensions, ledger, onChange }))
   },
 })

@@ -32,7 +32,8 @@ export function installedRows(
     const optional = {
       source,
       entry_id: entryId,
-      title: record?.title,
+      title: record?.title ?? entry?.unit?.title,
+      unit: entry?.unit && true,
       installed_at: entry?.installedAt,
       update_available: hasUpdate ? newest : undefined,
       blocked: catalog?.blocked(pkg, version),

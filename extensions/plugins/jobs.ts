@@ -1,6 +1,7 @@
 // Package operations as jobs: one at a time, each with its phases and its log; the newest twenty are kept.
 import { randomUUID } from 'node:crypto'
 import { HttpError } from 'svc-host/sdk'
+import { AsksForMore } from './consent.ts'
 import type { Job } from './schema.ts'
 
 const keptJobs = 20
@@ -59,6 +60,7 @@ export function createJobs({ now, onChange }: JobsOptions): Jobs {
         Object.assign(job, { state, finished_at: now() })
         if (error === undefined) job.phase = 'done'
         else job.error = error instanceof Error ? error.message : String(error)
+        if (error instanceof AsksForMore) Object.assign(job, { error_code: 'permissions', asks: error.asks })
         current = undefined
         onChange(job)
       }

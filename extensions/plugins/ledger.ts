@@ -4,8 +4,11 @@ import { dirname, join } from 'node:path'
 import { z } from 'zod'
 import { Tier } from './schema.ts'
 
+const Decision = z.object({ granted: z.array(z.string()), refused: z.array(z.string()) })
 const SettledEntry = z.looseObject({
   id: z.string(),
+  /** There for a unit of the plugin runner, which has no manifest that says so. */
+  unit: z.object({ title: z.string(), permissions: z.array(z.string()) }).optional(),
   tier: Tier,
   source: z.string().optional(),
   entryId: z.string().optional(),
@@ -13,13 +16,17 @@ const SettledEntry = z.looseObject({
   installedAt: z.int(),
   /** sha512 of each kept version as it came, as npm writes it. */
   integrity: z.record(z.string(), z.string()).default({}),
+  /** Seals of what came in the package itself, where dependencies were put beside it. */
+  contents: z.record(z.string(), z.string()).optional(),
   /** What a rollback goes back to. */
   previous: z.string().optional(),
   pinned: z.boolean().default(false),
 })
 const Entry = SettledEntry.extend({
   /** There while an update has not shown that it comes up: what to go back to. */
-  fallback: z.object({ version: z.string(), entry: SettledEntry.optional() }).optional(),
+  fallback: z
+    .object({ version: z.string(), entry: SettledEntry.optional(), decided: Decision.optional() })
+    .optional(),
 })
 export type Entry = z.output<typeof Entry>
 
@@ -32,6 +39,8 @@ const Ledger = z.looseObject({
   packages: z.record(z.string(), Entry).default({}),
   /** Extensions of which something may be left to remove. */
   removing: z.array(z.object({ id: z.string(), keepData: z.boolean() })).default([]),
+  /** What was decided about permissions before an operation that has not come to its end. */
+  restoring: z.record(z.string(), Decision).optional(),
 })
 export type Ledger = z.output<typeof Ledger>
 
@@ -101,8 +110,9 @@ export async function writeLedger({ ledger: path }: Layout, ledger: Ledger): Pro
 
 /** With nothing installed the ledger goes too. */
 export async function writeOrRemove(layout: Layout, ledger: Ledger): Promise<void> {
-  const { dependencies, removing, packages, seals, private: _, ...own } = ledger
-  const isEmpty = [dependencies, removing, packages, seals, own].every(part => Object.keys(part).length === 0)
+  const { dependencies, removing, restoring = {}, packages, seals, private: _, ...own } = ledger
+  const parts = [dependencies, removing, restoring, packages, seals, own]
+  const isEmpty = parts.every(part => Object.keys(part).length === 0)
   if (isEmpty) await rm(layout.ledger, { force: true })
   else await writeLedger(layout, ledger)
 }

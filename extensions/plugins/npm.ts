@@ -1,6 +1,9 @@
 // npm as a process of its own: it knows the machine's registries, proxies and credentials, and works beside the host.
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Needs as AllNeeds } from './dependencies.ts'
+
+type Needs = Pick<AllNeeds, 'dependencies' | 'optionalDependencies'>
 
 /** Runs npm to its end; `out` and `err` are what it has printed. */
 export type RunNpm = (
@@ -22,6 +25,8 @@ export interface Packed {
 export interface Npm {
   /** Fetches a package from its registry, or packs a folder; npm has checked what the registry promises. */
   pack(what: string, registries?: Readonly<Record<string, string>>): Promise<Packed>
+  /** Puts packages and what they need into `<folder>/node_modules`; runs none of their scripts. */
+  install(folder: string, needs: Needs, registries?: Readonly<Record<string, string>>): Promise<void>
   /** The newest version by the registry's tag `latest`. */
   newest(name: string): Promise<string>
 }
@@ -63,12 +68,12 @@ const summaryOf = (out: string, err: string): string => {
 
 /** npm that keeps all its files below `work`. */
 export function createNpm(run: RunNpm, work: string, signal: AbortSignal): Npm {
-  const call = async (what: string, args: readonly string[]): Promise<unknown> => {
-    await mkdir(work, { recursive: true, mode: 0o700 })
+  const call = async (what: string, args: readonly string[], cwd = work): Promise<unknown> => {
+    await mkdir(cwd, { recursive: true, mode: 0o700 })
     const quiet = ['--json', '--ignore-scripts', '--no-audit', '--no-fund', '--no-update-notifier']
     const folders = ['--cache', join(work, 'cache'), '--logs-max', '0']
     const options = {
-      cwd: work,
+      cwd,
       env: environment(),
       signal: AbortSignal.any([signal, AbortSignal.timeout(limitMs)]),
     }
@@ -88,14 +93,26 @@ export function createNpm(run: RunNpm, work: string, signal: AbortSignal): Npm {
       throw new NpmFailed('npm answered what is not JSON; it may be too old')
     }
   }
+  const scopesOf = (registries: Readonly<Record<string, string>> = {}): string[] =>
+    Object.entries(registries).map(([scope, url]) => `--${scope}:registry=${url}`)
   return {
-    async pack(what, registries = {}) {
-      const scopes = Object.entries(registries).map(([scope, url]) => `--${scope}:registry=${url}`)
+    async pack(what, registries) {
+      const scopes = scopesOf(registries)
       const answer = await call(what, ['pack', '--pack-destination', work, ...scopes, '--', what])
       const [packed] = Object.values(answer as Record<string, Packed & { filename: string }>)
       if (!packed?.integrity?.startsWith('sha512-')) throw new NpmFailed('npm gave no sha512 of the package')
       const { name, version, integrity, filename } = packed
       return { file: join(work, filename.replace(/^@/, '').replaceAll('/', '-')), name, version, integrity }
+    },
+    async install(folder, { dependencies, optionalDependencies }, registries) {
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      // In a folder of our own: npm would take a stranger's .npmrc and lock for the operator's.
+      const json = { private: true, dependencies, optionalDependencies }
+      await writeFile(join(folder, 'package.json'), JSON.stringify(json))
+      const shape = ['--omit=dev', '--legacy-peer-deps', '--no-package-lock', '--no-bin-links']
+      // What is not in a registry is not fetched, whoever names it.
+      const only = ['--git=/bin/false', '--install-links=false']
+      await call('its dependencies', ['install', ...shape, ...only, ...scopesOf(registries)], folder)
     },
     async newest(name) {
       const version = await call(name, ['view', '--', name, 'version'])

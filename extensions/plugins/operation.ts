@@ -7,6 +7,17 @@ import type { Job } from './schema.ts'
 
 const pollMs = 100
 
+/** The version asks for more than was decided; nothing was changed. */
+export class AskedForMore extends ApiError {
+  readonly target: string
+  readonly asks: readonly string[]
+  constructor({ target, asks = [], error }: Job) {
+    super('refused', error ?? 'it asks for more than was decided')
+    this.target = target
+    this.asks = asks
+  }
+}
+
 const isTerminal = (out: NodeJS.WritableStream): boolean =>
   (out as Partial<NodeJS.WriteStream>).isTTY === true
 
@@ -31,6 +42,7 @@ export async function operate(
   try {
     for (;;) {
       const job = await host.request<Job>('GET', `/store/jobs/${id}`)
+      if (job.error_code === 'permissions') throw new AskedForMore(job)
       if (job.state === 'failed') throw new ApiError('refused', job.error ?? 'it has failed')
       if (job.state === 'done') return job
       ticker.show(`${job.target}: ${job.phase} …`)

@@ -4,6 +4,7 @@ import { type Answer, exitCode, orElse, table, UsageError, type Verb } from 'svc
 import type { ApiClient } from 'svc-host/client'
 import type { CommandContext, ExtensionRecord } from 'svc-host/sdk'
 import { operate } from './operation.ts'
+import { grantHelp, grantOption, offerGrants, operateWithGrant, permissionsOf } from './permission-verbs.ts'
 import { detailText, listOf, sentence } from './report.ts'
 import type { InstalledRow, Job } from './schema.ts'
 import { installedAs, isId, requestOf } from './target.ts'
@@ -61,6 +62,7 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
     .option('--registry <@scope=url>', 'where a scope is looked up; repeatable', several)
     .option('--source <name>', 'take entries of this catalog')
     .option('--trust', 'let it run in the process of the host, with all its rights, if it wants that')
+    .option('--grant [permission]', grantHelp, grantOption)
     .action((what: string[], flags) =>
       online(async host => {
         const options = { exact: !!flags.exact, allowPublic: !!flags.allowPublicRegistry }
@@ -72,15 +74,14 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
         const jobs: Job[] = []
         for (const request of requests) {
           const more = 'spec' in request ? { accept_unverified: true, via: 'cli', registries } : {}
-          jobs.push(await operate(context, host, 'install', { ...request, ...more, trust: !!flags.trust }))
+          const body = { ...request, ...more, trust: !!flags.trust }
+          jobs.push(await operateWithGrant(context, host, 'install', body, flags.grant))
         }
         const same = (a: InstalledRow, b: InstalledRow): boolean => a.pkg === b.pkg && a.version === b.version
         const fresh = (await rowsOf(host)).filter(row => !before.some(other => same(row, other)))
-        return outcome(
-          host,
-          jobs,
-          fresh.flatMap(({ plugin_id }) => plugin_id ?? []),
-        )
+        const ids = fresh.flatMap(({ plugin_id }) => plugin_id ?? [])
+        if (flags.grant === undefined) await offerGrants(context, host, ids)
+        return outcome(host, jobs, ids)
       }),
     )
 
@@ -101,6 +102,7 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
   json(program.command('update').description('update packages, all that are not pinned where none is named'))
     .argument('[name...]')
     .option('--version <version>', 'of the one that is named')
+    .option('--grant [permission]', grantHelp, grantOption)
     .action((names: string[], flags) =>
       online(async host => {
         const rows = await rowsOf(host)
@@ -111,7 +113,9 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
           : rows.filter(({ pinned }) => !pinned)
         const jobs: Job[] = []
         for (const { pkg } of meant)
-          jobs.push(await operate(context, host, 'update', { pkg, version: flags.version }))
+          jobs.push(
+            await operateWithGrant(context, host, 'update', { pkg, version: flags.version }, flags.grant),
+          )
         return outcome(
           host,
           jobs,
@@ -122,14 +126,12 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
 
   json(program.command('rollback').description('go back to the version before'))
     .argument('<name>')
-    .action((name: string) =>
+    .option('--grant [permission]', grantHelp, grantOption)
+    .action((name: string, flags) =>
       online(async host => {
         const { pkg, plugin_id } = installedAs(await rowsOf(host), name)
-        return outcome(
-          host,
-          [await operate(context, host, 'rollback', { pkg })],
-          plugin_id ? [plugin_id] : [],
-        )
+        const job = await operateWithGrant(context, host, 'rollback', { pkg }, flags.grant)
+        return outcome(host, [job], plugin_id ? [plugin_id] : [])
       }),
     )
 
@@ -163,7 +165,9 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
         const record = records.find(({ id }) => id === (row?.plugin_id ?? name))
         const entry = entries.find(({ id, pkg }) => [id, pkg].includes(row?.pkg ?? name))
         if (!row && !record && !entry) throw new UsageError(`${name} is neither installed nor in a catalog`)
-        return { data: { extension: record, installed: row, entry }, text: detailText(record, row, entry) }
+        const permissions = record || row ? await permissionsOf(host, row?.plugin_id ?? name) : []
+        const data = { extension: record, installed: row, entry, permissions }
+        return { data, text: detailText(record, row, entry, permissions) }
       }),
     )
 
@@ -191,7 +195,7 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
         const [rows, records] = await Promise.all([rowsOf(host), listOf(host)])
         const meant = name === undefined ? rows : [installedAs(rows, name)]
         const lines = meant.map(
-          ({ pkg, version = '', tier, plugin_id, update_available, blocked, pinned }) => {
+          ({ pkg, version = '', tier, plugin_id, update_available, blocked, pinned, unit }) => {
             const record = records.find(({ id }) => id === plugin_id)
             const remarks = [
               blocked && `blocked: ${blocked}`,
@@ -199,7 +203,13 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
               pinned && 'pinned',
               record?.why,
             ]
-            return [pkg, version, tier, record?.state ?? 'unknown', remarks.filter(Boolean).join('; ')]
+            return [
+              pkg,
+              version,
+              tier,
+              record?.state ?? (unit ? 'unit' : 'unknown'),
+              remarks.filter(Boolean).join('; '),
+            ]
           },
         )
         const text = lines.length

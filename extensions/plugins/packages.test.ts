@@ -256,17 +256,17 @@ test('a package for the isolate realm needs nobody’s trust: added, updated, ta
     pack('tiny', { ...options, realm: 'isolate', importsSdk: true })
   await host.extensions.enable('plugins', true)
   const before = tree()
-  expect(await add(await sandboxed(v1), { trust: false })).toMatchObject({ state: 'done' })
-  expect(await answer('/tiny')).toBe('1.0.0')
+  expect(await add(await sandboxed(v1), { trust: false, grant: 'all' })).toMatchObject({ state: 'done' })
+  expect(await answer('/ext/tiny')).toBe('1.0.0')
   expect(await add(await sandboxed(v2), { trust: false })).toMatchObject({ state: 'done' })
-  expect(await answer('/tiny')).toBe('2.0.0')
+  expect(await answer('/ext/tiny')).toBe('2.0.0')
   const broken = await sandboxed({ version: '3.0.0', setup: 'throw new Error("no bulb")' })
   expect(await add(broken, { trust: false })).toMatchObject({
     state: 'failed',
     error: expect.stringContaining('2.0.0 is on again'),
   })
   expect(await operate('rollback', { pkg: 'svc-plugin-tiny' })).toMatchObject({ state: 'done' })
-  expect(await answer('/tiny')).toBe('1.0.0')
+  expect(await answer('/ext/tiny')).toBe('1.0.0')
   await operate('uninstall', { pkg: 'svc-plugin-tiny' })
   expect(tree()).toEqual(before)
 })

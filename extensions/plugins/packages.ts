@@ -3,16 +3,26 @@ import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { CatalogOffer, PluginCatalog } from 'svc-host/api/catalog'
-import { type Examined, type ExtensionRecord, type Extensions, HttpError, type Log } from 'svc-host/sdk'
-import { type Arrival, withArrival, withoutPackage, withProof, withRollback } from './change.ts'
+import {
+  type Examined,
+  type ExtensionRecord,
+  type Extensions,
+  HttpError,
+  type Log,
+  type PermissionDecision,
+} from 'svc-host/sdk'
+import { admitted, asksOf, refuseUnless } from './admission.ts'
+import { type Arrival, withArrival, withMark, withoutPackage, withRollback } from './change.ts'
+import { AsksForMore, checkTexts, type Grant, granting, listed, undecided } from './consent.ts'
+import { type Inspected, inspect } from './inspect.ts'
 import type { Jobs, Progress } from './jobs.ts'
 import { type Ledger, layoutOf, readLedger, syncAll, writeLedger } from './ledger.ts'
 import type { Npm } from './npm.ts'
 import type { InstallRequest, Job, Tier } from './schema.ts'
-import { type Fetched, fetchPackage } from './source.ts'
+import { complete, type Fetched, fetchPackage } from './source.ts'
 import { idOfPackage, parseSpec, type Spec, SpecRefused } from './spec.ts'
 import { sweep } from './tidy.ts'
-import { syncTokens } from './tokens.ts'
+import { tryVersion } from './trial.ts'
 
 export interface PackagesOptions {
   readonly configDir: string
@@ -34,6 +44,7 @@ interface Origin {
   readonly offer?: CatalogOffer | undefined
   readonly registries?: Readonly<Record<string, string>>
   readonly trust?: boolean
+  readonly grant?: Grant | undefined
 }
 
 export type Packages = ReturnType<typeof createPackages>
@@ -53,6 +64,7 @@ export function createPackages(options: PackagesOptions) {
   }
 
   const tidy = (): Promise<void> => sweep(configDir, extensions)
+  const examine = (folder: string): Promise<Examined> => extensions.examine(folder)
 
   /** An operation that ends with folders, ledger and running code in agreement. */
   const operate = async (work: () => Promise<void>): Promise<void> => {
@@ -81,109 +93,93 @@ export function createPackages(options: PackagesOptions) {
     await syncAll([dirname(target), layout.versions])
   }
 
-  /** Starts what the ledger names now; goes back when it does not come up although the one before did. */
-  const prove = async (before: Ledger, next: Ledger, pkg: string, say: Progress): Promise<void> => {
-    const { id } = next.packages[pkg]!
-    const former = recordOf(extensions.list(), id)?.state
-    await writeLedger(layout, next)
-    await syncTokens(
-      configDir,
-      Object.values(next.packages).map(each => each.id),
-    )
-    say.phase('starting')
-    const now = recordOf(await reload(), id)
-    const isUpdate = before.dependencies[pkg] !== undefined
-    if (!now) say.line('it starts with the next start that is not a safe one')
-    const isUp = !now || now.state === 'on' || !now.enabled
-    const isNoWorse = isUp || (former !== 'on' && now.state !== 'failed' && now.state !== 'quarantined')
-    if (!isUpdate || isNoWorse) {
-      await writeLedger(layout, withProof(next, pkg))
-      if (now && !isUp) say.line(`${id} is ${now.state}: ${now.why}`)
-      return
-    }
-    await writeLedger(layout, before)
-    const again = recordOf(await reload(), id)
-    const version = before.dependencies[pkg]
-    throw new Error(
-      `${id} ${next.dependencies[pkg]} did not come up: ${now.why}; ${version} is ${again?.state} again`,
-    )
+  const prove = (before: Ledger, next: Ledger, pkg: string, say: Progress, decided?: PermissionDecision) =>
+    tryVersion({ before, next, pkg, decided }, { configDir, layout, extensions, reload }, say)
+
+  /** What is to be decided for a version; throws where it asks for more than anybody has said yes to. */
+  const consented = (ledger: Ledger, found: Inspected, grant: Grant | undefined) => {
+    const { pkg, id, version } = found
+    const asks = asksOf(found)
+    const before = extensions.decided(id)
+    const after = grant === undefined ? before : granting(before, grant, asks)
+    const open = undecided(after, asks)
+    const isUpdate = ledger.dependencies[pkg] !== undefined
+    const unit = ledger.packages[pkg]?.unit
+    const record = recordOf(extensions.list(), id)
+    // What waits for a decision runs nothing, whatever it asks for.
+    const isWaiting = unit
+      ? undecided(before, unit.permissions).length > 0
+      : record?.permissions.some(({ state }) => state === 'asked')
+    if (isUpdate && open.length > 0 && !isWaiting) throw new AsksForMore(`${pkg} ${version}`, open)
+    return { before, after: after === before ? undefined : after, open }
   }
 
-  const refuseUnless = (isFine: boolean, why: string): void => {
-    if (!isFine) throw new Error(why)
-  }
-
-  const checkFits = (ledger: Ledger, { report }: Fetched, { trust = false, offer }: Origin): void => {
-    const { found, refusals } = report
-    if (refusals.length > 0 || !found) throw new Error(`the package is refused: ${refusals.join('; ')}`)
-    const { pkg, id, version, realm } = found
-    if (offer)
-      refuseUnless(
-        offer.pkg === pkg && offer.version === version,
-        `it is ${pkg} ${version}, not what the catalog names`,
-      )
-    const why = catalog()?.blocked(pkg, version)
-    refuseUnless(why === undefined, `${pkg} ${version} is blocked: ${why}`)
-    const other = Object.keys(ledger.dependencies).find(each => each !== pkg && idOfPackage(each) === id)
-    refuseUnless(other === undefined, `${other} holds "${id}" already; remove it first`)
-    const isBuiltin = recordOf(extensions.list(), id)?.builtin === true
-    refuseUnless(!isBuiltin, `"${id}" is the name of a built-in extension; the package needs another`)
-    const isTrusted = trust || ledger.packages[pkg] !== undefined
-    refuseUnless(
-      realm !== 'kernel' || isTrusted,
-      `${pkg} wants to run in the process of the host, with all its rights; install it with --trust if you trust its authors`,
-    )
+  /** Decides what an operation needs; should that not come to its end, all of it is forgotten again. */
+  const prepare = async (
+    ledger: Ledger,
+    { pkg, id }: Inspected,
+    { before, after }: ReturnType<typeof consented>,
+    trust = false,
+  ): Promise<void> => {
+    const isUpdate = ledger.dependencies[pkg] !== undefined
+    if (after || (trust && !isUpdate))
+      await writeLedger(layout, withMark(ledger, id, isUpdate ? before : undefined))
+    if (trust) await extensions.trust(id, true)
+    if (after) await extensions.decide(id, after)
   }
 
   const install = (origin: Origin, say: Progress): Promise<void> =>
     operate(async () => {
       say.phase('fetching')
-      const { spec, offer, registries, trust, tier } = origin
-      const source = {
-        npm,
-        work: layout.work,
-        examine: (folder: string): Promise<Examined> => extensions.examine(folder),
-        signal,
-      }
+      const { spec, offer, registries, trust = false, tier, grant } = origin
+      const source = { npm, work: layout.work, examine, signal }
       const fetched = await fetchPackage(spec, source, { registries, integrity: offer?.integrity })
       say.phase('checking')
-      const before = await readLedger(layout)
-      checkFits(before, fetched, origin)
-      const { pkg, id, version, seal, permissions } = fetched.report.found!
+      const ledger = await readLedger(layout)
+      const records = extensions.list()
+      const found = admitted(fetched, { ledger, records, catalog: catalog(), offer, isTrusted: trust })
+      const { pkg, id, version, realm, title, permissions } = found
       for (const remark of fetched.report.remarks) say.line(remark)
-      if (permissions.length) say.line(`it asks for: ${permissions.join(', ')}`)
-      const known = before.seals[pkg]?.[version]
+      const asks = asksOf(found)
+      if (asks.length) say.line(`it asks for ${listed(asks)}`)
+      const consent = consented(ledger, found, grant)
       const named = `${pkg} ${version}`
-      if (before.dependencies[pkg] === version && known === seal)
+      const known = ledger.packages[pkg]?.contents?.[version] ?? ledger.seals[pkg]?.[version]
+      if (ledger.dependencies[pkg] === version && known === found.seal) {
+        if (consent.after) await extensions.decide(id, consent.after)
         return say.line(`${named} is installed already`)
+      }
       refuseUnless(
-        known === undefined || known === seal,
+        known === undefined || known === found.seal,
         `${named} is here with other contents; a version never changes, give it another number`,
       )
       signal.throwIfAborted()
       say.phase('installing')
-      await settleFolder(fetched, id, version)
-      if (trust) {
-        // Should it not come to the ledger, what is decided here is to be forgotten.
-        const isNew = before.dependencies[pkg] === undefined
-        if (isNew)
-          await writeLedger(layout, { ...before, removing: [...before.removing, { id, keepData: true }] })
-        await extensions.trust(id, true)
-      }
-      const { source: from, id: entryId } = offer ?? {}
+      const folder = join(layout.versions, id, version)
+      const sealed = ledger.seals[pkg]?.[version]
+      // Fetched anew its dependencies might be others.
+      const isHere = sealed !== undefined && existsSync(folder) && (await examine(folder)).seal === sealed
+      const whole = isHere ? fetched : await complete(fetched, source, registries)
+      if (!isHere) await settleFolder(whole, id, version)
+      await prepare(ledger, found, consent, trust)
       const arrival: Arrival = {
         pkg,
         id,
         version,
         tier,
-        source: from,
-        entryId,
+        source: offer?.source,
+        entryId: offer?.id,
         integrity: fetched.integrity,
-        seal,
+        seal: isHere ? sealed : whole.report.found!.seal,
+        contents: whole.contents,
+        unit: realm === 'unit' ? { title, permissions: [...permissions] } : undefined,
         installedAt: nowUnix(),
       }
-      await prove(before, withArrival(before, arrival), pkg, say)
+      const decided = consent.after && consent.before
+      await prove(ledger, withArrival(ledger, arrival, decided), pkg, say, decided)
       say.line(`${named} is installed`)
+      if (realm === 'unit' && consent.open.length)
+        say.line(`it waits: nobody has granted ${listed(consent.open)}; run svc-host plugins grant ${id}`)
     })
 
   const refusedSpec = (text: string): Spec => {
@@ -214,37 +210,45 @@ export function createPackages(options: PackagesOptions) {
   return {
     layout,
     tidy,
-    install({ source, id, spec, via, trust, registries }: InstallRequest): Job {
+    install({ source, id, spec, via, trust, registries, grant }: InstallRequest): Job {
+      if (grant) checkTexts(grant)
       const offer = spec === undefined ? offered(source!, id!) : undefined
       const origin = offer
         ? fromOffer(offer)
         : { spec: refusedSpec(spec!), tier: via ?? ('unverified' as const), registries }
-      return jobs.begin('install', offer?.pkg ?? spec!, say => install({ ...origin, trust }, say))
+      return jobs.begin('install', offer?.pkg ?? spec!, say => install({ ...origin, trust, grant }, say))
     },
-    async update(pkg: string, version?: string): Promise<Job> {
+    async update(pkg: string, version?: string, grant?: Grant): Promise<Job> {
+      if (grant) checkTexts(grant)
       const ledger = await installed(pkg)
       const { source, tier = 'unverified' } = ledger.packages[pkg] ?? {}
       const offer = source === undefined ? undefined : catalog()?.newest(source, pkg)
       if (offer && version === undefined)
-        return jobs.begin('update', pkg, say => install(fromOffer(offer), say))
+        return jobs.begin('update', pkg, say => install({ ...fromOffer(offer), grant }, say))
       const spec = refusedSpec(`${pkg}@${version ?? 'latest'}`)
       return jobs.begin('update', pkg, say =>
-        install({ spec, tier: tier === 'cli' ? tier : 'unverified' }, say),
+        install({ spec, tier: tier === 'cli' ? tier : 'unverified', grant }, say),
       )
     },
-    async rollback(pkg: string): Promise<Job> {
+    async rollback(pkg: string, grant?: Grant): Promise<Job> {
+      if (grant) checkTexts(grant)
       const { id, previous } = (await installed(pkg)).packages[pkg] ?? {}
       if (previous === undefined) throw new HttpError(400, `${pkg} has no former version here to go back to`)
       const why = catalog()?.blocked(pkg, previous)
       if (why !== undefined) throw new HttpError(400, `${pkg} ${previous} is blocked: ${why}`)
       return jobs.begin('rollback', pkg, say =>
         operate(async () => {
-          const before = await readLedger(layout)
-          refuseUnless(
-            existsSync(join(layout.versions, id!, previous)),
-            `${pkg} ${previous} is not here any more`,
-          )
-          await prove(before, withRollback(before, pkg), pkg, say)
+          const ledger = await readLedger(layout)
+          const folder = join(layout.versions, id!, previous)
+          refuseUnless(existsSync(folder), `${pkg} ${previous} is not here any more`)
+          const { found, refusals } = await inspect(folder, examine)
+          if (!found) throw new Error(`${pkg} ${previous} cannot be used any more: ${refusals.join('; ')}`)
+          const consent = consented(ledger, found, grant)
+          await prepare(ledger, found, consent)
+          const { realm, title, permissions } = found
+          const unit = realm === 'unit' ? { title, permissions: [...permissions] } : undefined
+          const decided = consent.after && consent.before
+          await prove(ledger, withRollback(ledger, pkg, unit, decided), pkg, say, decided)
           say.line(`${pkg} is ${previous} again`)
         }),
       )

@@ -2,7 +2,7 @@
 import { type Colour, plain, table } from 'svc-host/api/ctl'
 import type { ApiClient } from 'svc-host/client'
 import type { ExtensionRecord } from 'svc-host/sdk'
-import type { InstalledRow } from './schema.ts'
+import type { InstalledRow, Permissions } from './schema.ts'
 
 const colours: Record<ExtensionRecord['state'], Colour> = {
   on: 'green',
@@ -37,7 +37,10 @@ export function listText(out: NodeJS.WritableStream, records: readonly Extension
     record.builtin ? 'built in' : record.realm,
     remark(record),
   ])
-  return `${table(out, ['ID', 'STATE', 'VERSION', 'FROM', 'WHY'], rows)}\n\n${on} of ${records.length} are on.`
+  const waiting = records.filter(({ permissions }) => permissions.some(({ state }) => state === 'asked'))
+  const grants = waiting.map(({ id }) => `\n${id} waits for you: svc-host plugins grant ${id}`)
+  const head = ['ID', 'STATE', 'VERSION', 'FROM', 'WHY']
+  return `${table(out, head, rows)}\n\n${on} of ${records.length} are on.${grants.join('')}`
 }
 
 /** One sentence for each extension that was switched, and for each other one that this has changed. */
@@ -65,6 +68,7 @@ export function detailText(
   entry:
     | { readonly title: string; readonly version: string; readonly tier: string; readonly source: string }
     | undefined,
+  permissions: readonly Permissions['permissions'][number][] = [],
 ): string {
   const facts: readonly (readonly [string, string | undefined])[] = [
     ['title', record?.title ?? row?.title ?? entry?.title],
@@ -72,7 +76,8 @@ export function detailText(
     ['version', row?.version ?? record?.version],
     ['state', record && (record.why ? `${record.state}: ${record.why}` : record.state)],
     ['from', record?.builtin ? 'built in' : row?.tier],
-    ['realm', record?.realm],
+    ['realm', record?.realm ?? (row?.unit && 'plugin runner')],
+    ...permissions.map(({ permission, state, meaning }) => [state, `${permission} (${meaning})`] as const),
     ['provides', record?.provides.join(', ')],
     ['requires', record?.requires.join(', ')],
     ['in effect', record?.effects.join(', ')],

@@ -67,7 +67,7 @@ export const routes = ({ packages, jobs, rows }: Store): Route[] => [
     id: 'updatePlugin',
     summary: 'Update a package; it goes back by itself when the new version does not come up',
     body: UpdateRequest,
-    handler: async ({ body }) => accepted(await packages.update(body.pkg, body.version)),
+    handler: async ({ body }) => accepted(await packages.update(body.pkg, body.version, body.grant)),
   }),
   route({
     ...admin,
@@ -77,7 +77,7 @@ export const routes = ({ packages, jobs, rows }: Store): Route[] => [
     id: 'rollbackPlugin',
     summary: 'Go back to the version before',
     body: RollbackRequest,
-    handler: async ({ body }) => accepted(await packages.rollback(body.pkg)),
+    handler: async ({ body }) => accepted(await packages.rollback(body.pkg, body.grant)),
   }),
   route({
     ...admin,

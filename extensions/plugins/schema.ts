@@ -22,6 +22,7 @@ export const InstalledRow = z
     integrity: z.string().optional().describe('sha512 of the package as it came'),
     previous_version: z.string().optional().describe('what a rollback goes back to'),
     pinned: z.boolean().optional(),
+    unit: z.literal(true).optional().describe('no extension: the plugin runner runs it'),
   })
   .meta({ id: 'InstalledPlugin' })
 export type InstalledRow = z.output<typeof InstalledRow>
@@ -39,11 +40,21 @@ export const Job = z
     started_at: z.int().describe('Unix seconds'),
     finished_at: z.int().optional(),
     error: z.string().optional(),
+    error_code: z
+      .enum(['permissions'])
+      .optional()
+      .describe('permissions: the version asks for more than was decided; nothing was changed'),
+    asks: z.array(z.string()).optional().describe('with error_code permissions: what is new'),
   })
   .meta({ id: 'PluginJob' })
 export type Job = z.output<typeof Job>
 
 export const JobReference = z.object({ job: z.string() }).meta({ id: 'PluginJobReference' })
+
+const Grant = z
+  .union([z.literal('all'), z.array(z.string().max(512)).max(256)])
+  .optional()
+  .describe('permissions that are granted with it; all: what it asks for and nobody has decided on')
 
 export const InstallRequest = z
   .object({
@@ -57,6 +68,7 @@ export const InstallRequest = z
     accept_unverified: z.literal(true).optional(),
     via: z.literal('cli').optional(),
     trust: z.boolean().default(false).describe('it may run in the process of the host'),
+    grant: Grant,
     registries: z
       .record(z.string(), z.url({ protocol: /^https?$/ }))
       .default({})
@@ -75,7 +87,24 @@ export const UninstallRequest = z
   .object({ pkg: z.string(), keep_data: z.boolean().default(false) })
   .meta({ id: 'UninstallPlugin' })
 export const UpdateRequest = z
-  .object({ pkg: z.string(), version: z.string().optional().describe('default the newest') })
+  .object({ pkg: z.string(), version: z.string().optional().describe('default the newest'), grant: Grant })
   .meta({ id: 'UpdatePlugin' })
-export const RollbackRequest = z.object({ pkg: z.string() }).meta({ id: 'RollbackPlugin' })
+export const RollbackRequest = z.object({ pkg: z.string(), grant: Grant }).meta({ id: 'RollbackPlugin' })
 export const PinRequest = z.object({ pkg: z.string(), pinned: z.boolean() }).meta({ id: 'PinPlugin' })
+
+export const PermissionRow = z.object({
+  permission: z.string(),
+  state: z.enum(['granted', 'refused', 'asked']).describe('asked: nobody has decided, and it waits'),
+  meaning: z.string().describe('what it allows, as an operator reads it'),
+})
+export const Permissions = z
+  .object({ id: z.string(), permissions: z.array(PermissionRow) })
+  .meta({ id: 'PluginPermissions' })
+export type Permissions = z.output<typeof Permissions>
+
+const texts = z.array(z.string().max(512)).max(256)
+export const PermitRequest = z
+  .object({ granted: z.union([z.literal('all'), texts]).optional(), refused: texts.optional() })
+  .describe('what is named neither here nor there stays as it was decided; all: what nobody has decided on')
+  .meta({ id: 'PermitPlugin' })
+export type PermitRequest = z.output<typeof PermitRequest>

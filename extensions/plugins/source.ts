@@ -1,11 +1,12 @@
 // Getting hold of a package: from a registry, a packed file or a folder, unpacked and looked into, nothing run.
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { lstat, mkdir } from 'node:fs/promises'
+import { createReadStream, existsSync } from 'node:fs'
+import { lstat, mkdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Examined } from 'svc-host/sdk'
 import { unpack } from './archive.ts'
+import { measured } from './dependencies.ts'
 import { inspect, type Report } from './inspect.ts'
 import type { Npm } from './npm.ts'
 import type { Spec } from './spec.ts'
@@ -20,6 +21,8 @@ export interface Fetched {
   /** sha512 of the packed package, as npm writes it. */
   readonly integrity: string
   readonly report: Report
+  /** Seal of what came in the package, where dependencies were put beside it. */
+  readonly contents?: string
 }
 
 export interface SourceOptions {
@@ -73,4 +76,27 @@ export async function fetchPackage(
   const written = await unpack(file, folder)
   signal.throwIfAborted()
   return { folder, written, integrity: found, report: await inspect(folder, examine) }
+}
+
+/** Puts the packages that it needs beside it, where it does not bring them; none of their scripts is run. */
+export async function complete(
+  fetched: Fetched,
+  { npm, work, examine, signal }: SourceOptions,
+  registries: Readonly<Record<string, string>> = {},
+): Promise<Fetched> {
+  const { folder, report } = fetched
+  const { found } = report
+  if (!found || found.missing.length === 0) return fetched
+  const beside = join(work, 'dependencies')
+  await npm.install(beside, found.needs, registries)
+  signal.throwIfAborted()
+  const [from, into] = [beside, folder].map(path => join(path, 'node_modules')) as [string, string]
+  await rm(into, { recursive: true, force: true })
+  if (!existsSync(from)) return fetched
+  // What npm notes for itself names registries, and is not the same each time.
+  await rm(join(from, '.package-lock.json'), { force: true })
+  await rename(from, into)
+  const written = await measured(folder, async path => (await lstat(path)).size)
+  const { seal } = await examine(folder)
+  return { ...fetched, written, contents: found.seal, report: { ...report, found: { ...found, seal } } }
 }

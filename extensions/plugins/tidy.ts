@@ -1,7 +1,8 @@
 // Bringing the folders in line with the ledger: after a crash before anything starts, and after each operation.
 import { readdir, rm, rmdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { withFallback } from './change.ts'
+import type { PermissionDecision } from 'svc-host/sdk'
+import { withFallback, withoutMark } from './change.ts'
 import { keptVersions, type Layout, layoutOf, readLedger, writeLedger, writeOrRemove } from './ledger.ts'
 import { syncTokens } from './tokens.ts'
 
@@ -23,12 +24,16 @@ export interface Remains {
   owed(id: string): number
   /** Drops what the host remembers of it. */
   forget(id: string): Promise<void>
+  /** Replaces what was decided about its permissions. */
+  decide(id: string, decision: PermissionDecision): Promise<void>
 }
 
 /** Removes what the ledger does not name. What an undo module is still needed for stays for the next time. */
-export async function sweep(configDir: string, { owed, forget }: Remains): Promise<void> {
+export async function sweep(configDir: string, { owed, forget, decide }: Remains): Promise<void> {
   const layout = layoutOf(configDir)
-  const ledger = await readLedger(layout)
+  const before = await readLedger(layout)
+  for (const [id, decision] of Object.entries(before.restoring ?? {})) await decide(id, decision)
+  const ledger = Object.keys(before.restoring ?? {}).reduce(withoutMark, before)
   const kept = new Map<string, Set<string>>()
   for (const [pkg, { id }] of Object.entries(ledger.packages))
     kept.set(id, new Set(keptVersions(ledger, pkg)))
@@ -58,12 +63,18 @@ export async function sweep(configDir: string, { owed, forget }: Remains): Promi
   const packages = Object.fromEntries(
     Object.entries(ledger.packages).map(([pkg, entry]) => {
       const versions = keptVersions(ledger, pkg)
-      const integrity = Object.entries(entry.integrity).filter(([version]) => versions.includes(version))
-      return [pkg, { ...entry, integrity: Object.fromEntries(integrity) }]
+      const only = (record: Readonly<Record<string, string>>): Record<string, string> =>
+        Object.fromEntries(Object.entries(record).filter(([version]) => versions.includes(version)))
+      const contents = only(entry.contents ?? {})
+      const hasContents = Object.keys(contents).length > 0
+      return [
+        pkg,
+        { ...entry, integrity: only(entry.integrity), contents: hasContents ? contents : undefined },
+      ]
     }),
   )
   const next = { ...ledger, seals, packages, removing: ledger.removing.filter(each => !done.includes(each)) }
-  if (JSON.stringify(next) !== JSON.stringify(ledger)) await writeOrRemove(layout, next)
+  if (JSON.stringify(next) !== JSON.stringify(before)) await writeOrRemove(layout, next)
   await syncTokens(configDir, [...kept.keys()])
   await removeEmpty(layout)
 }

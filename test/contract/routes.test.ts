@@ -57,6 +57,10 @@ PUT    /display/presets/{id}                   updateCustomPreset           A P 
 DELETE /display/presets/{id}                   deleteCustomPreset           A P O     204
 GET    /extensions                             listExtensions               A         200
 PUT    /extensions/{id}                        setExtension                 A         200
+GET    /extensions/{id}/config                 getExtensionConfig           A         200
+PUT    /extensions/{id}/config                 setExtensionConfig           A         200
+GET    /extensions/{id}/permissions            getExtensionPermissions      A         200
+PUT    /extensions/{id}/permissions            setExtensionPermissions      A         200
 GET    /gpus                                   listGpus                     A         200
 PUT    /gpus/preference                        setGpuPreference             A         200
 GET    /library                                getLibrary                   A P O D   200
@@ -154,7 +158,7 @@ test('every built-in is on, so that no route escapes the look', () => {
 
 test('the table has a row for each of the wire’s routes', () => {
   expect(rows.size).toBe(table.trim().split('\n').length)
-  expect(rows.size).toBe(97)
+  expect(rows.size).toBe(101)
 })
 
 test('every route served is a row of the table, as it stands there', () => {

@@ -21,13 +21,13 @@ export interface PackageOptions {
   readonly files?: Readonly<Record<string, string>>
 }
 
-/** The main module of a plugin that answers `GET /<id>` with its version. */
-const mainOf = (id: string, version: string, setup: string, importsSdk: boolean): string => `
+/** The main module of a plugin that answers `GET <path>` with its version. */
+const mainOf = (id: string, path: string, version: string, setup: string, importsSdk: boolean): string => `
 import { z } from 'zod'
 ${importsSdk ? "import { defineExtension } from 'svc-host/sdk'" : 'const defineExtension = extension => extension'}
 export default defineExtension({
   async setup(ctx) {
-    ctx.route({ method: 'GET', path: '/${id}', id: 'get-${id}', tag: 'x', summary: '${id}',
+    ctx.route({ method: 'GET', path: '${path}', id: 'get-${id}', tag: 'x', summary: '${id}',
       lanes: { plugin: false, device: false }, replies: { 200: z.object({ version: z.string() }) },
       handler: () => ({ version: '${version}' }) })
     ${setup}
@@ -47,12 +47,16 @@ export function writePackage(parent: string, id: string, options: PackageOptions
     peerDependencies: { 'svc-host': '*' },
     ...options.packageJson,
   }
-  const manifest = { id, version, sdk: '^1.0.0', title: id, realm, main: 'index.js', ...options.manifest }
+  const isApart = realm !== 'kernel'
+  const permissions = isApart ? ['routes'] : []
+  const plain = { id, version, sdk: '^1.0.0', title: id, realm, main: 'index.js', permissions }
+  const manifest = { ...plain, ...options.manifest }
+  const path = isApart ? `/ext/${id}` : `/${id}`
   writeFileSync(join(folder, 'package.json'), JSON.stringify(json))
   writeFileSync(join(folder, 'extension.json'), JSON.stringify(manifest))
   writeFileSync(
     join(folder, 'index.js'),
-    options.main ?? mainOf(id, version, setup, options.importsSdk === true),
+    options.main ?? mainOf(id, path, version, setup, options.importsSdk === true),
   )
   for (const [path, text] of Object.entries(files)) writeFileSync(join(folder, path), text)
   return folder
