@@ -1,11 +1,12 @@
 // What a package must be like to be installed; nothing of it is run.
 import { readdir, readFile } from 'node:fs/promises'
-import { join, normalize } from 'node:path'
-import { type Import, init, parse } from 'es-module-lexer'
+import { join } from 'node:path'
 import semver from 'semver'
 import type { Examined } from 'svc-host/sdk'
 import { z } from 'zod'
 import { dependenciesRefused, missingDependencies, type Needs } from './dependencies.ts'
+import { importsRefused } from './imports.ts'
+import { pointAt } from './lines.ts'
 import { idOfPackage } from './spec.ts'
 import { describeUnit, UnitFields } from './unit-package.ts'
 
@@ -46,51 +47,26 @@ export interface Report {
   readonly remarks: readonly string[]
 }
 
-/** What the host supplies in every realm. */
-const supplied = /^(svc-host\/(sdk|api\/[a-z0-9-]+)|zod(\/[a-z0-9/-]+)?)$/
-/** What it supplies where there is Node besides. */
-const suppliedToNode = /^(node:[a-z/_-]+|svc-host\/(client|stream))$/
 const runByInstall = ['preinstall', 'install', 'postinstall', 'prepare', 'prepublish']
-
-/** Why a bundle cannot run as it is: it imports what nobody supplies. */
-export async function importsRefused(
-  file: string,
-  text: string,
-  realm: string,
-  /** What lies in the package or beside it. */
-  own: (specifier: string) => boolean = () => false,
-): Promise<string[]> {
-  await init
-  let imports: readonly Import[]
-  try {
-    ;[imports] = parse(text)
-  } catch (error) {
-    return [`${file} is not an ES module: ${(error as Error).message.split('\n')[0]}`]
-  }
-  const hasNode = realm !== 'isolate'
-  const sentences = imports.flatMap(({ specifier: n }): string[] => {
-    if (n === null) return []
-    if (n === undefined)
-      return hasNode
-        ? []
-        : [`${file} imports a name that is made up while it runs, which the ${realm} realm cannot`]
-    if (supplied.test(n) || (hasNode && suppliedToNode.test(n)) || own(n)) return []
-    const remedy = n.startsWith('.') ? 'bundle it into one file' : 'bundle it in, or do without'
-    const why = /^node:/.test(n) ? `which the ${realm} realm does not have` : 'which the host does not supply'
-    return [`${file} imports ${JSON.stringify(n)}, ${why}; ${remedy}`]
-  })
-  return [...new Set(sentences)]
-}
 
 const readText = (folder: string, name: string): Promise<string | undefined> =>
   readFile(join(folder, name), 'utf8').catch(() => undefined)
+
+/** What the host says of the manifest, place by place. */
+const explain = async (folder: string, problem: string): Promise<string[]> =>
+  pointAt(problem.replace(folder, '.'), 'extension.json', (await readText(folder, 'extension.json')) ?? '')
 
 /** Reads an unpacked package. `examine` is the host's own look at an extension's folder. */
 export async function inspect(
   folder: string,
   examine: (folder: string) => Promise<Examined>,
 ): Promise<Report> {
-  const nothing = (why: string): Report => ({ found: undefined, refusals: [why], remarks: [] })
+  const nothing = async (...whys: string[]): Promise<Report> => {
+    const { problem } = await examine(folder)
+    const isUnit = (await readText(folder, 'extension.json')) === undefined
+    const more = problem === null || isUnit ? [] : await explain(folder, problem)
+    return { found: undefined, refusals: [...whys, ...more], remarks: [] }
+  }
   const text = await readText(folder, 'package.json')
   if (text === undefined) return nothing('has no package.json')
   let raw: unknown
@@ -101,8 +77,8 @@ export async function inspect(
   }
   const parsed = PackageJson.safeParse(raw)
   if (!parsed.success) {
-    const [issue] = parsed.error.issues
-    return nothing(`package.json: ${issue!.path.join('.')}: ${issue!.message}`)
+    const whys = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`)
+    return nothing(...pointAt(`package.json: ${whys.join('; ')}`, 'package.json', text))
   }
   const json = parsed.data
   const id = idOfPackage(json.name)
@@ -114,7 +90,7 @@ export async function inspect(
   const refusals: string[] = dependenciesRefused(json, isApart).map(why => `package.json ${why}`)
   if (id === undefined)
     refusals.push(`the package is named ${json.name}; a plugin is @scope/plugin-name or svc-plugin-name`)
-  if (problem !== null) refusals.push(problem.replace(folder, '.'))
+  if (problem !== null) refusals.push(...(await explain(folder, problem)))
   if (manifest && id !== undefined && manifest.id !== id)
     refusals.push(`extension.json: id is "${manifest.id}", but the package ${json.name} holds "${id}"`)
   if (manifest && manifest.version !== json.version)
@@ -124,19 +100,16 @@ export async function inspect(
   if (names.includes('node_modules') && !isApart)
     refusals.push('has a node_modules folder; a plugin is one bundle that holds what it needs')
   const beside = Object.keys({ ...json.dependencies, ...json.optionalDependencies })
-  const isOwn = (specifier: string): boolean =>
-    /^\.\.?\//.test(specifier)
-      ? names.includes(normalize(specifier))
-      : beside.some(name => specifier === name || specifier.startsWith(`${name}/`))
+  const hasPackage = (name: string): boolean =>
+    isApart && beside.some(each => name === each || name.startsWith(`${each}/`))
   for (const file of manifest ? [main, undo] : []) {
     if (file === undefined) continue
-    const bundle = await readText(folder, file)
-    if (bundle === undefined) refusals.push(`${file} is not in the package`)
+    if (!names.includes(file)) refusals.push(`${file} is not in the package`)
     else if (!/\.m?js$/.test(file))
       refusals.push(`${file} must be JavaScript (.js); compile it before it is packed`)
     else if (file.endsWith('.js') && json.type !== 'module')
       refusals.push(`package.json needs "type": "module", since ${file} is an ES module`)
-    else refusals.push(...(await importsRefused(file, bundle, manifest!.realm, isApart ? isOwn : undefined)))
+    else refusals.push(...(await importsRefused(folder, file, { realm: manifest!.realm, hasPackage })))
   }
   const scripts = runByInstall.filter(name => json.scripts[name] !== undefined)
   const remarks = [
