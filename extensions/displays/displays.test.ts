@@ -420,3 +420,20 @@ test('state and release over the API', async () => {
     { kind: 'display.released', backend: undefined, mode: undefined, count: 1 },
   ])
 })
+
+test('compositors: what can be had, and which one an automatic choice takes now', async () => {
+  host = await startHost({ extensions: ['displays', 'test-picture'] })
+  const pool = host.service(DisplayPool)!
+  const list = async () => (await host!.inject('GET', '/compositors')).json
+  expect(await list()).toEqual([])
+  const leave = pool.register(memoryBackend('x11').backend)
+  const absent = { ...memoryBackend('kwin').backend, preference: 9, available: async () => 'no desktop runs' }
+  pool.register(absent)
+  const label = memoryBackend('x11').backend.label
+  expect(await list()).toEqual([
+    { id: 'x11', label, available: true, default: true },
+    { id: 'kwin', label: absent.label, available: false, default: false },
+  ])
+  await leave()
+  expect(await list()).toEqual([{ id: 'kwin', label: absent.label, available: false, default: false }])
+})

@@ -4,6 +4,7 @@ import { defineExtension } from 'svc-host/sdk'
 import { z } from 'zod'
 import { DisplayPool, displayClear, displayCreated, displayPrepare, displayReleased } from './api.ts'
 import type { Clock } from './clock.ts'
+import { compositorRoute } from './compositors.ts'
 import { modeText } from './mode.ts'
 import { createPool } from './pool.ts'
 import { createRooms } from './rooms.ts'
@@ -40,7 +41,7 @@ export default defineExtension({
     await ctx.effect('display pool', () => () => pool.close())
     ctx.provide(DisplayPool, pool)
     ctx.route(...routes(pool, () => displayState(pool.displays(), policy().layout, clock.nowMs())))
-    ctx.route(...settingsRoutes(file, ctx.log))
+    ctx.route(...settingsRoutes(file, ctx.log), compositorRoute(pool.backends, ctx.config))
     ctx.tap(summaryCollect, async summary => ({ ...summary, kept_displays: await pool.kept() }))
   },
 })

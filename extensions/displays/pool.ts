@@ -29,6 +29,7 @@ export interface PoolOptions {
 }
 
 export interface Pool extends DisplayPool {
+  backends(): readonly DisplayBackend[]
   /** Owned displays that are active or kept, in the order of acquire. */
   displays(): readonly PooledDisplay[]
   /** Releases one kept display, or all of them; the number released. */
@@ -194,6 +195,7 @@ export function createPool(options: PoolOptions): Pool {
       turn = run.catch(() => {})
       return run
     },
+    backends: () => [...backends],
     register(backend) {
       if ([...backends].some(({ id }) => id === backend.id)) {
         throw new Error(`a display backend ${backend.id} is already registered; only one can have that name`)
