@@ -8,6 +8,7 @@ import { configVerbs } from './config-verbs.ts'
 import { packageVerbs } from './package-verbs.ts'
 import { permissionVerbs } from './permission-verbs.ts'
 import { hasFailed, listOf, listText, outcomeText } from './report.ts'
+import { topVerb } from './top-verb.ts'
 
 /** One after the other: a refusal is about one, and leaves those after it as they were. */
 async function switchAll(host: ApiClient, ids: readonly string[], steps: readonly boolean[]) {
@@ -54,6 +55,7 @@ export default defineCommand({
       program.description('The extensions of the running host: every feature is one, built in or installed.')
       switchVerbs(program, context, online)
       configVerbs(program, context, online)
+      topVerb(program, context)
       packageVerbs(program, context, online)
       permissionVerbs(program, context, online)
       authorVerbs(program, context, offline)

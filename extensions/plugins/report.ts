@@ -4,7 +4,7 @@ import type { ApiClient } from 'svc-host/client'
 import type { ExtensionRecord } from 'svc-host/sdk'
 import type { InstalledRow, Permissions } from './schema.ts'
 
-const colours: Record<ExtensionRecord['state'], Colour> = {
+export const stateColours: Record<ExtensionRecord['state'], Colour> = {
   on: 'green',
   off: 'dim',
   waiting: 'yellow',
@@ -32,7 +32,7 @@ export function listText(out: NodeJS.WritableStream, records: readonly Extension
   const on = records.filter(({ state }) => state === 'on').length
   const rows = records.map(record => [
     record.id,
-    { text: record.state, colour: colours[record.state] },
+    { text: record.state, colour: stateColours[record.state] },
     record.version,
     record.builtin ? 'built in' : record.realm,
     remark(record),
