@@ -133,7 +133,7 @@ export function picture(
   const on = rows.filter(({ state }) => state === 'on').length
   const spare = Math.max(0, height - 3)
   const reasons = rows.filter(({ state }) => state === 'failed' || state === 'quarantined')
-  const told = reasons.slice(0, Math.max(0, Math.min(3, spare - 1)))
+  const told = reasons.slice(0, Math.max(0, Math.min(3, spare - 2)))
   const shown = rows.slice(0, Math.max(1, spare - (told.length ? told.length + 1 : 0)))
   const more = rows.length > shown.length ? `, ${rows.length - shown.length} not shown` : ''
   const hint = isLive ? '   q: quit, s: sort' : ''
