@@ -10,7 +10,7 @@ import { createShare } from './share.ts'
 import { usageOf } from './tree.ts'
 
 /** From the start of the process until its module is loaded, on a busy machine. */
-const loadLimitMs = 20_000
+const loadLimitMs = 25_000
 /** How often it is asked for a sign of life, and how long that may take: its code may keep it busy for no longer. */
 const pingMs = 1000
 const answerLimitMs = 5000

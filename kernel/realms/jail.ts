@@ -8,10 +8,25 @@ import { isRoot } from '../folder.ts'
 
 const run = promisify(execFile)
 
+const known = new Map<string, Promise<string>>()
+/** What a program says about this system; asked once, unless it failed. */
+function ask(...command: string[]): Promise<string> {
+  const key = command.join(' ')
+  const said = known.get(key) ?? run('/usr/bin/env', command).then(({ stdout }) => stdout)
+  known.set(key, said)
+  said.catch(() => known.delete(key))
+  return said
+}
+const canRun = (...command: string[]): Promise<boolean> =>
+  ask(...command).then(
+    () => true,
+    () => false,
+  )
+
 /** The shared objects that these programs load, and their loader. */
 async function objectsOf(programs: readonly string[]): Promise<string[]> {
-  const lists = await Promise.all(programs.map(program => run('/usr/bin/env', ['ldd', program])))
-  const found = lists.flatMap(({ stdout }) => [...stdout.matchAll(/(\/\S+) \(0x/g)].map(match => match[1]!))
+  const lists = await Promise.all(programs.map(program => ask('ldd', program)))
+  const found = lists.flatMap(list => [...list.matchAll(/(\/\S+) \(0x/g)].map(match => match[1]!))
   return [...new Set(found)]
 }
 
@@ -59,12 +74,6 @@ export async function jailed({ command, args = [], cwd = '/', jail }: Jailed): P
     ...['--', ...drop, ...count, command, ...args],
   ]
 }
-
-const canRun = async (...command: string[]): Promise<boolean> =>
-  run('/usr/bin/env', command).then(
-    () => true,
-    () => false,
-  )
 
 /** An account's tasks are counted by user namespace: in one of its own, what others of the account have does not count. */
 async function countedApart(drop: readonly string[], tasks: number): Promise<string[]> {
