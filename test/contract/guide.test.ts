@@ -117,7 +117,7 @@ test('every block compiles', async () => {
 
 const ids = ['visits', 'hello', 'guestbook', 'greeter', 'lookout']
 
-test.for(['kernel', 'isolate'] as const)('every extension of it runs: %s', async realm => {
+test.for(['kernel', 'isolate', 'process'] as const)('every extension of it runs: %s', async realm => {
   const host = await startHost(['status', ...ids.map(id => join(guide, id))], { realm })
   const ask = async (method: string, path: string, body?: unknown) => {
     const { status, json } = await host.inject(method, path, { body })

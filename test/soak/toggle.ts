@@ -16,7 +16,7 @@ import type { Sweep } from './main.ts'
 
 /** The host keeps its newest events and lines of log, which are more from round to round until there are as many as it keeps. */
 const slackBytes = 8 * 2 ** 20
-const realms: readonly Realm[] = ['kernel', 'isolate']
+const realms: readonly Realm[] = ['kernel', 'isolate', 'process']
 
 interface Subject {
   readonly name: string
