@@ -39,10 +39,13 @@ async function outcome(host: ApiClient, jobs: readonly Job[], ids: readonly stri
   const records = (await listOf(host)).filter(({ id }) => ids.includes(id))
   const lines = [...jobs.flatMap(({ log }) => log.map(line => `${line}.`)), ...records.map(sentence)]
   const isBroken = records.some(({ state, enabled }: ExtensionRecord) => enabled && state !== 'on')
+  const units = ids.filter(id => !records.some(record => record.id === id))
+  const asked = (await Promise.all(units.map(id => permissionsOf(host, id)))).flat()
+  const isWaiting = asked.some(({ state }) => state === 'asked')
   return {
     data: { jobs, extensions: records },
     text: lines.join('\n'),
-    code: isBroken ? exitCode.refused : exitCode.done,
+    code: isBroken || isWaiting ? exitCode.refused : exitCode.done,
   }
 }
 

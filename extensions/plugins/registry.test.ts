@@ -1,11 +1,11 @@
 // Packages from a registry: a real one on loopback, published to by npm, found by npm's own configuration.
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type as typeAt } from '../../test/harness/command-line.ts'
-import { type PackageOptions, writePackage } from '../../test/harness/packages.ts'
+import { type PackageOptions, packFolder, writePackage } from '../../test/harness/packages.ts'
 import { type Registry, startRegistry } from '../../test/harness/registry.ts'
 
 // npm takes seconds for each call where others work too.
@@ -69,6 +69,36 @@ test('what the registry does not have, or has changed behind npm’s back, is re
     err: expect.stringMatching(/what the registry sent is not what it promises/),
   })
   expect(refused.err).not.toContain('127.0.0.1')
+})
+
+test('what a package needs of others is put beside a package, none of its scripts run, and sealed with it', async () => {
+  const lib = {
+    name: '@svc/lib',
+    version: '1.2.3',
+    scripts: { postinstall: 'touch ran', install: 'touch ran' },
+  }
+  const folder = mkdtempSync(join(shop, 'lib-'))
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(lib))
+  writeFileSync(join(folder, 'index.js'), '')
+  await registry.publish(folder)
+  const unit = mkdtempSync(join(shop, 'unit-'))
+  const json = { name: '@svc/plugin-light', version: '1.0.0', type: 'module' }
+  writeFileSync(
+    join(unit, 'package.json'),
+    JSON.stringify({ ...json, dependencies: { '@svc/lib': '^1.0.0' } }),
+  )
+  writeFileSync(join(unit, 'index.js'), "import '@svc/lib'\nexport default { name: 'light', main() {} }")
+  const file = await packFolder(unit, `${unit}.tgz`)
+  expect(await type('add', file)).toMatchObject({ code: 0, err: '' })
+  const beside = join(host.configDir, 'plugins/.versions/light/1.0.0/node_modules')
+  expect(readdirSync(beside)).toEqual(['@svc'])
+  expect(readdirSync(join(beside, '@svc/lib')).sort()).toEqual(['index.js', 'package.json'])
+  const ledger = JSON.parse(readFileSync(join(host.configDir, 'plugins/package.json'), 'utf8'))
+  const { seal } = await host.extensions.examine(join(beside, '..'))
+  expect(ledger.seals['@svc/plugin-light']).toEqual({ '1.0.0': seal })
+  // The same package again is the same, whatever npm makes of its dependencies.
+  expect((await type('add', file)).out).toContain('is installed already')
+  expect(await type('remove', 'light')).toMatchObject({ code: 0 })
 })
 
 test('a scope is looked up where it is said to be', async () => {

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import type { PermissionDecision } from 'svc-host/sdk'
 import { withFallback, withoutMark } from './change.ts'
 import { keptVersions, type Layout, layoutOf, readLedger, writeLedger, writeOrRemove } from './ledger.ts'
-import { syncTokens } from './tokens.ts'
+import { dropUnitToken, syncTokens } from './tokens.ts'
 
 const remove = (path: string): Promise<void> => rm(path, { recursive: true, force: true })
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
@@ -50,6 +50,7 @@ export async function sweep(configDir: string, { owed, forget, decide }: Remains
   for (const { id, keepData } of done) {
     if (isInstalled(id)) continue
     await forget(id)
+    await dropUnitToken(configDir, id)
     if (keepData) continue
     await remove(layout.stateOf(id))
     await remove(layout.configOf(id))

@@ -6,9 +6,24 @@ import { z } from 'zod'
 
 const Tokens = z.record(z.string(), z.string())
 
+const folderOf = (configDir: string): string => join(configDir, 'plugin-run')
+
+/** Owner-only, and on disk when it resolves. */
+async function replace(path: string, tokens: object): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const file = await open(`${path}.new`, 'w', 0o600)
+  try {
+    await file.writeFile(`${JSON.stringify(tokens, null, 2)}\n`)
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(`${path}.new`, path)
+}
+
 /** Brings the tokens in line with what is installed; a broken file is made anew, and with it every token. */
 export async function syncTokens(configDir: string, ids: readonly string[]): Promise<void> {
-  const path = join(configDir, 'plugin-run', 'plugin-tokens.json')
+  const path = join(folderOf(configDir), 'plugin-tokens.json')
   const text = await readFile(path, 'utf8').catch(() => '{}')
   let before: Record<string, string> = {}
   try {
@@ -20,17 +35,17 @@ export async function syncTokens(configDir: string, ids: readonly string[]): Pro
   if (ids.length === 0) {
     await rm(path, { force: true })
     await rmdir(dirname(path)).catch(() => {})
-    return
-  }
-  const content = `${JSON.stringify(next, null, 2)}\n`
-  if (content === text) return
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-  const file = await open(`${path}.new`, 'w', 0o600)
+  } else if (`${JSON.stringify(next, null, 2)}\n` !== text) await replace(path, next)
+}
+
+/** The runner, which keeps the tokens of its units, may not be there to drop that of one that has gone. */
+export async function dropUnitToken(configDir: string, id: string): Promise<void> {
+  const path = join(folderOf(configDir), 'unit-tokens.json')
+  const text = await readFile(path, 'utf8').catch(() => '{}')
   try {
-    await file.writeFile(content)
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-  await rename(`${path}.new`, path)
+    const { [id]: own, ...others } = z.record(z.string(), z.unknown()).parse(JSON.parse(text))
+    if (own === undefined) return
+    if (Object.keys(others).length > 0) await replace(path, others)
+    else await rm(path, { force: true })
+  } catch {}
 }

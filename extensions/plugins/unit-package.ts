@@ -13,8 +13,12 @@ const Unit = z.looseObject({ version: z.string(), ...UnitFields })
 const problemOf = (permission: string): string[] => {
   try {
     const { kind } = parsePermission(permission)
-    const isForExtensions = ['hooks', 'services', 'routes', 'page'].includes(kind)
-    return isForExtensions ? [`permission "${permission}" is for extensions; a unit has none of it`] : []
+    const isFor = ['api', 'network', 'read', 'write'].includes(kind)
+    return isFor
+      ? []
+      : [
+          `permission "${permission}": "${kind}" is for extensions; a unit can ask for api, network, read and write`,
+        ]
   } catch (error) {
     return [(error as Error).message]
   }
