@@ -62,6 +62,8 @@ export default defineCommand({
       void (level === 'ERROR' || level === 'WARN' ? err : out).write(
         `${level} ${source}: ${plainLine(text)}\n`,
       )
+    const leave = (): void => print('INFO', 'runner', 'ends all units; a second signal leaves at once')
+    signal.addEventListener('abort', leave)
     await runUnits({ ...given, signal, jailed, examine, print })
     return 0
   },

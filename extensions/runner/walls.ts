@@ -3,7 +3,7 @@
 import { chmod, chown, lstat, mkdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { readLineValue } from 'svc-host/client'
 import { createEgress } from 'svc-host/egress'
@@ -73,8 +73,8 @@ export async function grantedFolders(
 ) {
   const own = await realpath(configDir)
   const found = {
-    read: [] as string[],
-    write: [] as string[],
+    read: [] as Mount[],
+    write: [] as Mount[],
     hidden: [] as string[],
     missing: [] as string[],
   }
@@ -86,10 +86,11 @@ export async function grantedFolders(
       const real = await realpath(path)
       if (`${real}/`.startsWith(`${own}/`))
         throw new Error(`${kind}:${about} is in the config folder of the host, which ${id} must not see`)
-      if (real === '/' || /^\/(proc|sys|dev|run)(\/|$)/.test(real))
+      if (real === '/' || real === '/sys' || /^\/(proc|dev|run)(\/|$)/.test(real))
         throw new Error(`${kind}:${about} is no folder of files; grant one that is`)
-      found[kind].push(real)
-      if (own.startsWith(`${real}/`)) found.hidden.push(own)
+      // Under the name that was granted, which a program asks for, whatever links it goes through.
+      found[kind].push([real, path])
+      if (own.startsWith(`${real}/`)) found.hidden.push(join(path, relative(real, own)))
     }
   }
   return found
@@ -157,7 +158,7 @@ export const environment = (): Record<string, string> => {
     HTTPS_PROXY: proxy,
     http_proxy: proxy,
     https_proxy: proxy,
-    NO_PROXY: '127.0.0.1,localhost',
+    NO_PROXY: `127.0.0.1:${apiPort}`,
     NODE_USE_ENV_PROXY: '1',
   }
 }
@@ -181,13 +182,13 @@ export async function openWalls(options: WallsOptions): Promise<Walls> {
       ...(await etcMounts(socketsDir)),
       ...own,
       [join(configDir, 'native-cert.pem'), '/run/host/native-cert.pem'],
-      ...folders.read.map((path): Mount => [path, path]),
+      ...folders.read,
     ],
     writable: [
       [state, '/state'],
       [api.path, socketFiles.api],
       [proxy.path, socketFiles.proxy],
-      ...folders.write.map((path): Mount => [path, path]),
+      ...folders.write,
     ],
     hidden: folders.hidden,
     fileBytes,
