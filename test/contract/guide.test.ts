@@ -17,11 +17,12 @@ const text = readFileSync('sdk/README.md', 'utf8')
 const root = process.cwd()
 
 /** Every block that names what it is: `ts hello/index.ts`; one text may stand for several files. */
-const blocks = [...text.matchAll(/^```(\w+)(?: (.+))?\n([\s\S]*?)^```$/gm)].map(match => ({
-  language: match[1]!,
-  files: match[2]?.split(' ') ?? [],
-  text: match[3]!,
-}))
+const blocksOf = (readme: string) =>
+  [...readme.matchAll(/^```\w+(?: (.+))?\n([\s\S]*?)^```$/gm)].map(match => ({
+    files: match[1]?.split(' ') ?? [],
+    text: match[2]!,
+  }))
+const blocks = blocksOf(text)
 
 /** The commands of a section, as somebody types them. */
 const commandsOf = (heading: string): string[][] => {
@@ -162,6 +163,27 @@ test('its commands do what it says, in the order of a first evening', async () =
     await follow('What disable does', host.configDir)
     expect(of('greeter')).toBeUndefined()
     expect(resolve(process.cwd())).toBe(root)
+  } finally {
+    await host.stop()
+  }
+})
+
+test('the extension of the README answers once it is added', async () => {
+  const host = await startHost(['plugins'])
+  const shelf = join(guide, 'readme')
+  try {
+    const files = blocksOf(readFileSync('README.md', 'utf8')).filter(block => block.files.length > 0)
+    expect(files.length).toBe(3)
+    for (const block of files)
+      for (const file of block.files) {
+        mkdirSync(join(shelf, dirname(file)), { recursive: true })
+        writeFileSync(join(shelf, file), block.text)
+      }
+    const added = await type(host.configDir, 'plugins', 'add', join(shelf, 'hello'), '--grant')
+    expect(added).toMatchObject({ code: 0 })
+    expect((await host.inject('GET', '/ext/hello', { token: null })).json).toEqual({ hello: 'world' })
+    await type(host.configDir, 'plugins', 'disable', 'hello')
+    expect((await host.inject('GET', '/ext/hello', { token: null })).status).toBe(404)
   } finally {
     await host.stop()
   }
