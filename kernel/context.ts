@@ -11,7 +11,10 @@ import { makeFolder } from './folder.ts'
 import type { Hooks } from './hooks.ts'
 import type { OwnedRoute } from './http.ts'
 import type { Journal } from './journal.ts'
+import type { Rights } from './permissions.ts'
 import { startProcess } from './process.ts'
+import { createExec } from './realms/exec.ts'
+import { createFiles } from './realms/files.ts'
 import type { Effects } from './scope.ts'
 import type { Offer, Services, Use } from './services.ts'
 import { openStorage } from './storage.ts'
@@ -46,6 +49,7 @@ export interface Reach {
   /** Loads an extension into its realm; what that takes leaves with `effects`. */
   load(found: Found, effects: Effects): Promise<Loaded>
   readonly call: Call
+  rightsOf(owner: string): Rights
   /** What it has used, as far as its realm can tell. */
   usageOf(owner: string): Pick<ExtensionRecord, 'restarts' | 'cpu_ms' | 'memory_bytes'>
 }
@@ -147,8 +151,12 @@ export function createContext(subject: Subject, reach: Reach): Context {
   const { manifest, builtin, config, log, effects } = subject
   // A stranger's files lie together, so that they can go with it.
   const documents = builtin ? reach.configDir : join(reach.configDir, 'plugin-state', manifest.id)
+  const verbs = createVerbs(subject, effects, reach)
+  const rights = reach.rightsOf(manifest.id)
   return {
-    ...createVerbs(subject, effects, reach),
+    ...verbs,
+    files: createFiles({ id: manifest.id, configDir: reach.configDir, rights }),
+    exec: createExec(verbs.process, rights.check),
     id: manifest.id,
     version: manifest.version,
     config,

@@ -20,6 +20,8 @@ export interface Rights {
   /** Throws a `PermissionError` unless it has it. */
   check(permission: string): void
   readonly decided: Decided
+  /** Nothing is checked. */
+  readonly isFree: boolean
 }
 
 /** Whether nothing is checked: in the kernel's own process nothing could hold it. */
@@ -81,6 +83,9 @@ function rightsOf(found: Found, ledger: Ledger): Rights {
     get decided() {
       refresh()
       return decided
+    },
+    get isFree() {
+      return isFree(found, ledger)
     },
   }
 }

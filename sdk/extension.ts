@@ -2,6 +2,7 @@
 import type { z } from 'zod'
 import type { EventKind, EventRecord } from './event.ts'
 import type { HookPoint } from './hook.ts'
+import type { Outside } from './outside.ts'
 import type { ManagedProcess, ProcessSpec } from './process.ts'
 import type { Route } from './route.ts'
 import type { Services, Token } from './service.ts'
@@ -69,7 +70,7 @@ export interface KeyValueStorage {
   keys(): Promise<readonly string[]>
 }
 
-export interface Context<C = unknown> extends Scope {
+export interface Context<C = unknown> extends Scope, Outside {
   readonly id: string
   readonly version: string
   /** Parsed by the extension's schema and frozen. */

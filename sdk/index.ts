@@ -33,6 +33,7 @@ export {
   PluginTokens,
   sdkVersion,
 } from './host.ts'
+export type { Executed, FileInfo, Files, Outside } from './outside.ts'
 export {
   beyond,
   covers,

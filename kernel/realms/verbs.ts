@@ -5,11 +5,13 @@ import type { Rights } from '../permissions.ts'
 import type { Services } from '../services.ts'
 import type { Cell, Serve } from './cell.ts'
 import { createFlow } from './flow.ts'
+import { outsideVerbs } from './outside.ts'
 import { addRoute } from './routes.ts'
 import { revive } from './schemas.ts'
 import { callService, methodsOf, provideAcross } from './services.ts'
 import { Described, id, json, methods, name, Point, RouteShape, text } from './shapes.ts'
 import { type Clock, createTimers } from './timers.ts'
+import { type Verb, verb } from './verb.ts'
 
 const scopeLimit = 1024
 const linesPerSecond = 200
@@ -78,20 +80,7 @@ export function createServe({ ctx, cell, services, rights, clock, onClose }: Ver
     ctx.log[level](message.slice(0, 4096), Object.fromEntries(kept.slice(0, 32)))
   }
 
-  const verb = <S extends z.ZodType[]>(
-    shape: [...S],
-    run: (...args: { [I in keyof S]: z.output<S[I]> }) => unknown,
-  ) => {
-    const schema = z.tuple(shape as never).rest(z.undefined())
-    return (args: readonly unknown[]): unknown => {
-      const parsed = schema.safeParse(args)
-      if (!parsed.success)
-        throw new Error(`what was given does not fit: ${z.prettifyError(parsed.error).slice(0, 500)}`)
-      return (run as (...a: unknown[]) => unknown)(...(parsed.data as unknown[]))
-    }
-  }
-
-  const verbs = new Map<string, (args: readonly unknown[]) => unknown>([
+  const verbs = new Map<string, Verb>([
     ['log', verb([z.enum(['debug', 'info', 'warn', 'error']), z.string(), z.record(name, json)], log)],
     ['timer', verb([id, z.number(), z.boolean(), id], timers.start)],
     ['stopTimer', verb([id], timers.stop)],
@@ -211,6 +200,7 @@ export function createServe({ ctx, cell, services, rights, clock, onClose }: Ver
     ['storageSet', verb([name, json], (key, value) => ctx.storage.set(key, value))],
     ['storageDelete', verb([name], key => ctx.storage.delete(key))],
     ['storageKeys', verb([], () => ctx.storage.keys())],
+    ...outsideVerbs(ctx, cell, rights.check),
   ])
 
   return (name, args) => {

@@ -1,5 +1,8 @@
 // What the language itself does not have and authors expect: timers, a console, abort signals. Made inside an isolate,
 // where there is nothing of Node.
+import { fetch, Headers, Response } from './fetch.ts'
+import { URL, URLSearchParams } from './url.ts'
+import * as web from './web.ts'
 
 type Listener = ((event: { type: 'abort'; target: Signal }) => void) | { handleEvent(event: object): void }
 
@@ -117,12 +120,12 @@ export function installGlobals(clock: Clock, say: Say): void {
       warn: print('warn'),
       error: print('error'),
     },
-    fetch: async (): Promise<never> => {
-      throw named(
-        'PermissionError',
-        'fetch needs a granted host, and this version of the host cannot grant one yet',
-      )
-    },
+    fetch,
+    Headers,
+    Response,
+    URL,
+    URLSearchParams,
+    ...web,
   })
 }
 

@@ -8,6 +8,7 @@ import type { Reply, Request, Route } from '../route.ts'
 import type { Token } from '../service.ts'
 import { describeSchema } from './describe.ts'
 import { type Clock, dateAt, describe, installGlobals } from './globals.ts'
+import { outside } from './outside.ts'
 import { allows, type Decided, refuse as lacks } from './rights.ts'
 import { answerTo, ask, forget, handle, tell } from './wire.ts'
 
@@ -325,6 +326,7 @@ function createContext(config: unknown): Context {
       keys: () => ask('storageKeys'),
     },
     api: (method, path, body) => ask('api', method, path, body),
+    ...outside,
   }
 }
 
@@ -336,11 +338,7 @@ const freeze = (value: unknown): unknown => {
 /** Takes the extension in; tells the host what the kernel must know before the setup, and how to begin it. */
 export function boot(extension: Extension | undefined): void {
   const deps = Object.entries<Token<unknown>>(extension?.deps ?? {})
-  const setup = async (
-    about: About,
-    config: unknown,
-    methods: Record<string, string[]>,
-  ): Promise<void> => {
+  const setup = async (about: About, config: unknown, methods: Record<string, string[]>): Promise<void> => {
     me = about
     const parsed = freeze(extension!.config ? extension!.config.parse(config) : config)
     const services = Object.fromEntries(

@@ -1,0 +1,380 @@
+// What extensions do outside: requests, files and command lines, as far as they were granted, and whatever is in the way.
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import {
+  chmod,
+  link,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { homedir, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { defineExtension, route } from 'svc-host/sdk'
+import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { z } from 'zod'
+import { createGuests } from '../harness/guests.ts'
+
+const guests = createGuests()
+const server = createServer((request, response) => {
+  if (request.url === '/json') response.setHeader('content-type', 'application/json').end('{"a":[1,"ü"]}')
+  else if (request.url === '/big') response.end(Buffer.alloc(4 * 1024 * 1024, 'x'))
+  else if (request.url === '/slow') setTimeout(() => response.end(), 60_000).unref()
+  else request.pipe(response.writeHead(200, { 'x-method': request.method }))
+})
+const free: InlineExtension = {
+  manifest: { id: 'free' },
+  extension: defineExtension({
+    setup(ctx) {
+      ctx.route(
+        route({
+          ...{ method: 'POST', path: '/ext/free/run', summary: 'r', lanes: { plugin: false, device: false } },
+          body: z.object({ code: z.string() }),
+          replies: { 200: z.looseObject({}) },
+          handler: async ({ body }) => ({
+            value: (await new (async () => {}).constructor('ctx', body.code)(ctx)) ?? null,
+          }),
+        }),
+      )
+    },
+  }),
+}
+let host: TestHost
+let root: string
+let base: string
+
+/** Runs what it is told, as an author would have written it, and says what came of it. */
+const puppet = `async setup(ctx) {
+  const run = async code => {
+    try {
+      const value = await new (async () => {}).constructor('ctx', 'sdk', code)(ctx, sdk)
+      return { value: value ?? null }
+    } catch (e) { return { error: e.name + ': ' + e.message } }
+  }
+  ctx.route(route({ method: 'POST', path: '/ext/' + ctx.id + '/run', summary: 'r', lanes: admin, body: z.object({ code: z.string() }),
+    replies: { 200: z.looseObject({}) }, handler: ({ body }) => run(body.code) }))
+}`
+
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'svc-outside-'))
+  for (const folder of ['given', 'given/sub', 'other', 'behind', 'read']) await mkdir(join(root, folder))
+  await chmod(root, 0o755)
+  await mkdir(join(root, 'conf'), { mode: 0o700 })
+  await writeFile(join(root, 'other/secret'), 'secret')
+  await symlink(join(root, 'behind'), join(root, 'linked'))
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  base = `http://localhost:${(server.address() as AddressInfo).port}`
+  const permissions = [
+    ...[
+      'routes',
+      `network:${base.slice(7)}`,
+      `write:${root}/given`,
+      `read:${root}/read`,
+      `write:${root}/linked`,
+    ],
+    ...['exec:/bin/echo {a} --name={b} {c}', 'exec:/bin/cat', 'exec:/usr/bin/yes', 'exec:/usr/bin/id -un'],
+    ...[
+      'exec:/bin/false',
+      'exec:/nowhere/program',
+      'exec:/usr/bin/env',
+      `exec:/bin/cat ${root}/conf/mgmt-token`,
+    ],
+    // Everything: what is never opened stays closed all the same.
+    'read:/',
+  ]
+  const code = `export default defineExtension({ ${puppet} })`
+  const all = await guests.write('all', code, { permissions })
+  const some = permissions.filter(each => each !== 'read:/')
+  host = await startHost({
+    extensions: [
+      all,
+      await guests.write('some', code, { permissions: some }),
+      await guests.write('none', code, { permissions: ['routes'] }),
+      free,
+    ],
+    configDir: join(root, 'conf'),
+  })
+})
+afterAll(async () => {
+  await host.stop()
+  server.close()
+  await guests.remove()
+  await rm(root, { recursive: true })
+})
+
+const ask = async (id: string, code: string): Promise<{ value?: unknown; error?: string }> => {
+  const { status, json } = await host.inject('POST', `/ext/${id}/run`, { body: { code } })
+  expect(status, JSON.stringify(json)).toBe(200)
+  return json
+}
+const value = async (id: string, code: string): Promise<unknown> => {
+  const { value, error } = await ask(id, code)
+  expect(error).toBeUndefined()
+  return value
+}
+const error = async (id: string, code: string): Promise<string> =>
+  (await ask(id, code)).error ?? 'it went through'
+const text = JSON.stringify
+
+test('fetch answers as authors know it, with bodies both ways', async () => {
+  const seen = await value(
+    'some',
+    `const json = await fetch(${text(`${base}/json`)})
+    const big = await (await fetch(${text(`${base}/big`)})).bytes()
+    const sent = new Uint8Array(1_000_000).map((_, at) => at * 7)
+    const back = await fetch(new URL('/echo?x', ${text(base)}), { method: 'post', body: sent, headers: { 'X-Y': 'z' } })
+    const same = new Uint8Array(await back.arrayBuffer())
+    const many = await Promise.all(Array.from({ length: 20 }, async (_, at) =>
+      (await (await fetch(${text(base)}, { method: 'PUT', body: 'ü'.repeat(2000) + at })).text()).length))
+    return [json.ok, json.headers.get('content-type'), await json.json(), big.length, back.headers.get('x-method'),
+      same.length, same.every((byte, at) => byte === sent[at]), Math.min(...many), Math.max(...many)]`,
+  )
+  expect(seen).toEqual([true, 'application/json', { a: [1, 'ü'] }, 4194304, 'POST', 1e6, true, 2001, 2002])
+})
+
+test('fetch is refused without a grant, cut by a signal, and by its own limits', async () => {
+  const lacks = 'PermissionError: none does not ask for network:localhost'
+  expect(await error('none', `await fetch(${text(base)})`)).toContain(lacks)
+  expect(await error('some', `await fetch('http://127.0.0.1:1/')`)).toContain('network:127.0.0.1:1')
+  expect(await error('some', `await fetch('http://localhost:${host.port}/')`)).toContain('PermissionError')
+  const cut = `await fetch(${text(`${base}/slow`)}, { signal: AbortSignal.timeout(30) })`
+  expect(await error('some', cut)).toBe('TimeoutError: took longer than 30 ms')
+  const huge = `await fetch(${text(base)}, { method: 'POST', body: new Uint8Array(4194305) })`
+  expect(await error('some', huge)).toContain('over 4194304 bytes cannot be sent')
+  expect(await error('some', `await fetch(${text(base)}, { body: {} })`)).toContain('TypeError: a body is')
+  expect(await error('some', `(await fetch(${text(base)})).body`)).toContain('no streams in this realm')
+})
+
+test('the small parts of the web platform are there', async () => {
+  const seen = await value(
+    'none',
+    `const url = new URL('../x?a=1', 'https://h/b/c/'); url.searchParams.append('b', 'ü')
+    const random = crypto.getRandomValues(new Uint8Array(32))
+    return [url.href, atob(btoa('x')), new TextDecoder().decode(new TextEncoder().encode('ü')), structuredClone({ a: [1] }),
+      new Set(random).size > 8, crypto.randomUUID().length]`,
+  )
+  expect(seen).toEqual(['https://h/b/x?a=1&b=%C3%BC', 'x', 'ü', { a: [1] }, true, 36])
+})
+
+test.each(['some', 'free'])('files are read, written, listed, looked at and removed: %s', async id => {
+  const folder = join(root, 'given')
+  const seen = await value(
+    id,
+    `const { files } = ctx, at = ${text(folder)}
+    await files.makeFolder(at + '/a/b'); await files.makeFolder(at + '/a/b/')
+    await files.write(at + '/a/b/t.txt', 'grün'); await files.write(at + '/a/big', new Uint8Array(3_000_000).fill(7))
+    const big = await files.read(at + '/a/big')
+    const list = (await files.list(at + '/a')).map(e => e.name + ' ' + e.kind).sort()
+    const { kind, bytes, modifiedMs } = await files.stat(at + '/a/b/t.txt')
+    const seen = [await files.readText(at + '/a//b/./t.txt'), big.length, big[2_999_999], list, kind, bytes, Math.abs(Date.now() - modifiedMs) < 60000]
+    await files.remove(at + '/a/b/t.txt'); await files.remove(at + '/a/b'); await files.remove(at + '/a/big'); await files.remove(at + '/a')
+    return [...seen, await files.stat(at + '/a') ?? 'none']`,
+  )
+  expect(seen).toEqual(['grün', 3e6, 7, ['b folder', 'big file'], 'file', 5, true, 'none'])
+})
+
+test('a file keeps its owner and mode, is whole at any moment, and nothing else is left', async () => {
+  const file = join(root, 'given/kept')
+  await writeFile(file, 'old', { mode: 0o640 })
+  let isWriting = true
+  const writes = value(
+    'some',
+    `for (let i = 0; i < 20; i++) await ctx.files.write(${text(file)}, String(i % 10).repeat(100_000))`,
+  )
+  void writes.finally(() => {
+    isWriting = false
+  })
+  while (isWriting) {
+    const content = await readFile(file, 'utf8')
+    expect(content === 'old' || (content.length === 100_000 && content === content[0]!.repeat(100_000))).toBe(
+      true,
+    )
+  }
+  await writes
+  expect((await stat(file)).mode & 0o777).toBe(0o640)
+  expect((await readdir(join(root, 'given'))).filter(name => name.endsWith('.tmp'))).toEqual([])
+  const over = `await ctx.files.write(${text(file)}, new Uint8Array(4194305))`
+  expect(await error('some', over)).toContain('over 4194304 bytes')
+})
+
+test('paths that are none, not granted, or not what they seem are refused', async () => {
+  const { configDir } = host
+  await symlink(join(root, 'other/secret'), join(root, 'given/way-out'))
+  await symlink(join(root, 'other'), join(root, 'given/folder-out'))
+  await symlink(join(configDir, 'mgmt-token'), join(root, 'read/token'))
+  await symlink('/proc/self/root', join(root, 'given/root'))
+  await symlink('loop', join(root, 'given/loop'))
+  const cases: [id: string, path: string, why: string][] = [
+    ['some', 'relative', 'is no path'],
+    ['some', '', 'is no path'],
+    ['some', `${root}/given/../other/secret`, 'is no path'],
+    ['some', `${root}/given/\0`, 'is no path'],
+    ['some', '~root/x', 'is no path'],
+    ['some', `${root}/given/${'x'.repeat(5000)}`, 'does not fit'],
+    ['some', `${root}/other/secret`, `does not ask for read:${root}/other/secret`],
+    ['some', `${root}/given2`, 'does not ask for'],
+    ['some', `${root}/given/way-out`, `leads to ${root}/other/secret, which was not granted`],
+    ['some', `${root}/given/folder-out/secret`, `leads to ${root}/other/secret, which was not granted`],
+    ['some', `${root}/given/root/etc/passwd`, 'leads to /etc/passwd, which was not granted'],
+    ['some', `${root}/given/loop`, 'its links lead in a circle'],
+    ['some', `${root}/given/none`, 'there is no such file or folder'],
+    ['some', `${root}/given/kept/x`, 'a part of it is no folder'],
+    ['some', `${root}/given/sub`, 'is no file'],
+    ['some', `${root}/read/token`, 'lies among the settings of the host, which no permission opens'],
+    ['all', `${root}/read/token`, 'lies among the settings of the host, which no permission opens'],
+    ['all', `${configDir}/mgmt-token`, 'which no permission opens'],
+    ['all', `${configDir}/plugin-state/some/storage.json`, 'no such file'],
+    ['all', `/proc/self/root${configDir}/mgmt-token`, 'which no permission opens'],
+    ['all', `/proc/${process.pid}/environ`, 'no file of a disk'],
+    ['all', '/proc/self/mem', 'no file of a disk'],
+    ['all', '/dev/zero', 'no file of a disk'],
+    ['all', '/sys/kernel/notes', 'no file of a disk'],
+    ['none', `${root}/given/kept`, 'PermissionError: none does not ask for read:'],
+  ]
+  for (const [id, path, why] of cases)
+    expect(await error(id, `await ctx.files.read(${text(path)})`), path).toContain(why)
+  expect(await value('all', `return (await ctx.files.readText('/etc/passwd')).includes('root')`)).toBe(true)
+  for (const verb of ['remove', 'makeFolder', 'list'])
+    expect(
+      await error('some', `await ctx.files.${verb}(${text(`${root}/given/folder-out/secret`)})`),
+    ).toContain('not granted')
+  const writes: [path: string, why: string][] = [
+    [`${root}/read/x`, `does not ask for write:${root}/read/x`],
+    [`${root}/given/folder-out/x`, `leads to ${root}/other/x, which was not granted`],
+    [`${root}/given/sub`, 'it is a folder'],
+    [`${root}/given/none/x`, 'there is no such file or folder'],
+  ]
+  for (const [path, why] of writes)
+    expect(await error('some', `await ctx.files.write(${text(path)}, 'x')`), path).toContain(why)
+  expect(await readFile(join(root, 'other/secret'), 'utf8')).toBe('secret')
+  // A link is replaced, what it led to is not.
+  await value('some', `await ctx.files.write(${text(`${root}/given/way-out`)}, 'mine')`)
+  expect(await readFile(join(root, 'other/secret'), 'utf8')).toBe('secret')
+})
+
+test('a granted folder that is a link is granted where it leads', async () => {
+  const path = text(join(root, 'linked/in'))
+  expect(await value('some', `await ctx.files.write(${path}, 'x'); return ctx.files.readText(${path})`)).toBe(
+    'x',
+  )
+  expect(await readFile(join(root, 'behind/in'), 'utf8')).toBe('x')
+})
+
+test('pipes, devices and sockets are not opened', async () => {
+  const { execFileSync } = await import('node:child_process')
+  execFileSync('mkfifo', [join(root, 'given/pipe')])
+  expect(await error('some', `await ctx.files.read(${text(`${root}/given/pipe`)})`)).toContain('is no file')
+  expect(await value('some', `return (await ctx.files.stat(${text(`${root}/given/pipe`)})).kind`)).toBe(
+    'other',
+  )
+})
+
+test('a link that comes and goes while files are used never leads out', async () => {
+  const [swap, away] = [join(root, 'given/swap'), join(root, 'given/away')]
+  await mkdir(swap)
+  await writeFile(join(swap, 'secret'), 'inside')
+  await symlink(join(root, 'other'), away)
+  let isOver = false
+  const swapping = (async () => {
+    while (!isOver) {
+      await rename(swap, join(root, 'given/kept-aside'))
+      await rename(away, swap)
+      await rename(swap, away)
+      await rename(join(root, 'given/kept-aside'), swap)
+    }
+  })()
+  const seen = (await value(
+    'some',
+    `const seen = new Set(); const at = ${text(join(swap, 'secret'))}
+    for (let i = 0; i < 60; i++) {
+      try { seen.add(await ctx.files.readText(at)) } catch (e) { seen.add(e.name) }
+      try { await ctx.files.write(at, 'inside') } catch (e) { seen.add(e.name) }
+    }
+    return [...seen]`,
+  )) as string[]
+  isOver = true
+  await swapping
+  expect(seen).not.toContain('secret')
+  expect(seen).toContain('inside')
+  expect(await readFile(join(root, 'other/secret'), 'utf8')).toBe('secret')
+  expect((await readdir(join(root, 'other'))).sort()).toEqual(['secret'])
+})
+
+test('what is under ~ is asked for either way', async () => {
+  const name = `.svc-outside-${process.pid}`
+  const folder = await guests.write('homely', `export default defineExtension({ ${puppet} })`, {
+    permissions: ['routes', `write:~/${name}`],
+  })
+  const { stop, inject } = await startHost({ extensions: [folder] })
+  try {
+    const code = `await ctx.files.makeFolder('~/${name}'); await ctx.files.write('~/${name}/a', 'x')
+      const text = await ctx.files.readText(${text(join(homedir(), name, 'a'))}); await ctx.files.remove('~/${name}/a')
+      await ctx.files.remove('~/${name}'); return text`
+    expect((await inject('POST', '/ext/homely/run', { body: { code } })).json).toEqual({ value: 'x' })
+  } finally {
+    await stop()
+    await rm(join(homedir(), name), { recursive: true, force: true })
+  }
+})
+
+test('command lines run without a shell and without rights, and values stay values', async () => {
+  const echo = `'/bin/echo {a} --name={b} {c}'`
+  const run = `const { code, stdout } = await ctx.exec(${echo}, { a: '$(id); x  y', b: '-n "q"', c: '' }); return [code, stdout]`
+  expect(await value('some', run)).toEqual([0, '$(id); x  y --name=-n "q" \n'])
+  const wrong: [values: string, why: string][] = [
+    [`{ a: '-e', b: '', c: '' }`, 'begins with "-"'],
+    [`{ a: 'x', b: '' }`, 'no value for {c}'],
+    [`{ a: 'x', b: '', c: '', d: 'y' }`, 'has no place for {d}'],
+    [`{ a: 'x\\0', b: '', c: '' }`, 'has a NUL in it'],
+    [`{ a: 1, b: '', c: '' }`, 'no value for {a}'],
+    [`{ a: 'x'.repeat(70000), b: '', c: '' }`, 'over 65536 characters'],
+  ]
+  for (const [values, why] of wrong)
+    expect(await error('some', `await ctx.exec(${echo}, ${values})`)).toContain(why)
+  expect(await error('some', `await ctx.exec('/bin/echo {a}', { a: 'x' })`)).toContain('PermissionError')
+  expect(await error('none', `await ctx.exec('/bin/cat')`)).toContain('none does not ask for exec:/bin/cat')
+  expect(await value('some', `return (await ctx.exec('/bin/false')).code`)).toBe(1)
+  expect(await error('some', `await ctx.exec('/nowhere/program')`)).toMatch(
+    /nowhere|cannot be started|it went through/,
+  )
+  expect(await value('some', `return (await ctx.exec('/bin/cat')).stdout`)).toBe('')
+  const env = (await value('some', `return (await ctx.exec('/usr/bin/env')).stdout`)) as string
+  expect(env.split('\n').map(line => line.split('=')[0])).not.toContain('SVC_CONFIG_DIR')
+  expect(env).not.toContain(host.adminToken)
+  if (process.getuid!() === 0)
+    expect(await value('some', `return (await ctx.exec('/usr/bin/id -un')).stdout`)).toBe('svc-session\n')
+  const token = `return (await ctx.exec('/bin/cat ${join(root, 'conf/mgmt-token')}')).stdout`
+  expect(await value('some', token)).toBe('')
+})
+
+test('a command that writes without end is ended, and so is one whose extension goes', async () => {
+  expect(await error('some', `await ctx.exec('/usr/bin/yes')`)).toContain(
+    'wrote over 1048576 bytes and was ended',
+  )
+  expect(
+    await value('free', `const { code } = await ctx.exec('/bin/echo {x}', { x: 'free' }); return code`),
+  ).toBe(0)
+})
+
+test('links of the other kind: one name more for a file of the host opens nothing that its folder does not', async () => {
+  // Nobody but the operator can make one; the file is then in the granted folder by its own right.
+  await link(join(root, 'other/secret'), join(root, 'given/hard'))
+  expect(await value('some', `return ctx.files.readText(${text(join(root, 'given/hard'))})`)).toBe('secret')
+})
+
+test('the host is as healthy as before', async () => {
+  expect(host.extensions.list().map(({ id, state, restarts }) => [id, state, restarts])).toEqual(
+    ['all', 'some', 'none', 'free'].map(id => [id, 'on', 0]),
+  )
+  expect(existsSync(join(root, 'conf/mgmt-token'))).toBe(true)
+})
