@@ -5,6 +5,8 @@ import type { ApiClient } from 'svc-host/client'
 import { type CommandContext, defineCommand } from 'svc-host/sdk'
 import { authorVerbs } from './author-verbs.ts'
 import { configVerbs } from './config-verbs.ts'
+import { doctorVerb } from './doctor-verb.ts'
+import { logVerb } from './log-verb.ts'
 import { packageVerbs } from './package-verbs.ts'
 import { permissionVerbs } from './permission-verbs.ts'
 import { hasFailed, listOf, listText, outcomeText } from './report.ts'
@@ -56,6 +58,8 @@ export default defineCommand({
       switchVerbs(program, context, online)
       configVerbs(program, context, online)
       topVerb(program, context)
+      logVerb(program, context, online)
+      doctorVerb(program, context, offline)
       packageVerbs(program, context, online)
       permissionVerbs(program, context, online)
       authorVerbs(program, context, offline)

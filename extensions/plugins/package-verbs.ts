@@ -221,28 +221,4 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
         return { data: { installed: meant }, text }
       }),
     )
-
-  json(program.command('logs').description('the newest log lines of an extension'))
-    .argument('<id>')
-    .option('--lines <n>', 'at most so many', '50')
-    .action((id: string, { lines }) =>
-      online(async host => {
-        if (!/^\d{1,4}$/.test(lines)) throw new UsageError('--lines: expected a whole number up to 9999')
-        const entries: { seq: number; ts_ms: number; level: string; target: string; msg: string }[] = []
-        for (let after = 0; ; ) {
-          const page = await host.request<{ entries: typeof entries; next: number }>(
-            'GET',
-            `/logs?after=${after}`,
-          )
-          entries.push(...page.entries.filter(({ target }) => target === id))
-          if (page.entries.length === 0) break
-          after = page.next
-        }
-        const newest = entries.slice(-Number(lines))
-        const text = newest
-          .map(({ ts_ms, level, msg }) => `${new Date(ts_ms).toISOString()} ${level} ${msg}`)
-          .join('\n')
-        return { data: { entries: newest }, text: text || `${id} has logged nothing` }
-      }),
-    )
 }

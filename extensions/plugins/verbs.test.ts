@@ -40,7 +40,7 @@ test('from a file to nothing: add, info, status, update by a file, pin, rollback
   expect(JSON.parse((await type('status', '--json')).out).data.installed).toMatchObject([
     { plugin_id: 'tiny', tier: 'cli' },
   ])
-  expect((await type('logs', 'tiny')).out).toMatch(/INFO a tiny word/)
+  expect((await type('logs', 'tiny')).out).toMatch(/INFO +a tiny word/)
   expect(await type('add', await packed('2.0.0'))).toMatchObject({ code: 0 })
   expect((await type('pin', 'tiny')).out).toBe('svc-plugin-tiny stays at 2.0.0.\n')
   // All that are not pinned: there is none, and no registry is asked.
