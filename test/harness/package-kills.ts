@@ -33,15 +33,24 @@ async function makePackages(shop: string): Promise<Record<string, string>> {
     Array.from({ length: 60 }, (_, i) => [`page-${i}.txt`, `${i} `.repeat(20_000)]),
   )
   const made: Record<string, string> = {}
-  for (const version of ['1.0.0', '2.0.0']) {
-    const setup = `const note = await ctx.document('note.json', z.object({}).loose()); await note.write({ by: '${version}' })`
-    const folder = writePackage(shop, 'tiny', { version, setup, files, importsSdk: true })
+  // The second asks for more, so that a grant comes and goes with it.
+  for (const [version, ...more] of [['1.0.0'], ['2.0.0', 'events:session.*', 'network:lamp.lan']] as const) {
+    const setup = `await ctx.storage.set('by', '${version}')`
+    const manifest = { permissions: ['routes', ...more] }
+    const folder = writePackage(shop, 'tiny', {
+      version,
+      setup,
+      files,
+      importsSdk: true,
+      realm: 'isolate',
+      manifest,
+    })
     made[version] = await packFolder(folder, join(shop, `${version}.tgz`))
   }
   return made
 }
 
-/** All that an operation may leave: files, the ledger, what is remembered, what the API says. */
+/** All that an operation may leave: files, the ledger, what was decided and is remembered, what the API says. */
 async function stateOf(host: HostProcess) {
   const { configDir } = host
   const files = readdirSync(configDir, { recursive: true, withFileTypes: true }).flatMap(entry => {
@@ -52,17 +61,18 @@ async function stateOf(host: HostProcess) {
   const ledger = files.includes('plugins/package.json')
     ? JSON.parse(read('plugins/package.json').replace(/"installedAt": \d+/g, '"installedAt": 0'))
     : {}
-  const { disabled, trusted } = JSON.parse(read('extensions.json'))
+  const { disabled, trusted, permissions } = JSON.parse(read('extensions.json'))
   const { extensions } = (await host.api('GET', '/extensions')).body
   const tiny = extensions.find(({ id }: { id: string }) => id === 'tiny')
-  const said = tiny && [tiny.version, tiny.state, tiny.why]
+  const said = tiny && [tiny.version, tiny.state, tiny.why, tiny.permissions]
   return {
     files: files.sort(),
     ledger,
     disabled,
     trusted,
+    permissions,
     said,
-    answer: (await host.api('GET', '/tiny')).body,
+    answer: (await host.api('GET', '/ext/tiny')).body,
   }
 }
 
@@ -86,7 +96,8 @@ export async function createKilling(operation: Operation, withinMs = 60_000): Pr
   const others = readdirSync(builtins).filter(id => !['discovery', 'plugins', 'registrations'].includes(id))
   writeFileSync(join(configDir, 'extensions.json'), JSON.stringify({ disabled: others }))
   let host = await begin()
-  const add = (v: string) => ({ spec: `file:${packages[v]}`, accept_unverified: true, trust: true })
+  const decisions = { trust: true, grant: 'all' }
+  const add = (v: string) => ({ spec: `file:${packages[v]}`, accept_unverified: true, ...decisions })
   const start = async (to: string, body: object): Promise<string> => {
     const answer = await host.api('POST', `/store/${to}`, body)
     if (answer.status !== 202)
