@@ -6,7 +6,7 @@ import { PhraseBook, phraseLearned } from './api.ts'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 
-test.for(['kernel', 'isolate'] as const)('learns, tells, keeps and finds: %s', async realm => {
+test.for(['kernel', 'isolate', 'process'] as const)('learns, tells, keeps and finds: %s', async realm => {
   const host = await startHost({ extensions: [folder], realm })
   try {
     const book = (): PhraseBook => host.service(PhraseBook)!

@@ -27,7 +27,7 @@ const shape = { codec: 'h264', bit_depth: 8, chroma: '4:2:0', bitrate_kbps: 8000
 const session = { id: 7, client: 'ann', fingerprint: 'ann', mode: '1280x720@60', hdr: false, plane: 'native' }
 const summary = { ...session, ...shape, started_unix: 1, duration_s: 1, ended: 'local' }
 
-test.for(['kernel', 'isolate'] as const)('lets in, refuses, lets in again: %s', async realm => {
+test.for(['kernel', 'isolate', 'process'] as const)('lets in, refuses, lets in again: %s', async realm => {
   const friend = 'f'.repeat(64)
   const config = { 'session-limiter': { maxSessions: 1, alwaysLetIn: [friend.slice(0, 16)] } }
   const host = await startHost({ extensions: [asker, folder], realm, config })
@@ -50,14 +50,17 @@ test.for(['kernel', 'isolate'] as const)('lets in, refuses, lets in again: %s', 
   }
 })
 
-test.for(['kernel', 'isolate'] as const)('a bad config is refused with its path: %s', async realm => {
-  const host = await startHost({
-    extensions: [folder],
-    realm,
-    config: { 'session-limiter': { maxSessions: 99 } },
-  })
-  const { state, why } = host.extensions.list()[0]!
-  await host.stop()
-  expect(state).toBe('failed')
-  expect(why).toContain('maxSessions: Too big: expected number to be <=64')
-})
+test.for(['kernel', 'isolate', 'process'] as const)(
+  'a bad config is refused with its path: %s',
+  async realm => {
+    const host = await startHost({
+      extensions: [folder],
+      realm,
+      config: { 'session-limiter': { maxSessions: 99 } },
+    })
+    const { state, why } = host.extensions.list().find(({ id }) => id === 'session-limiter')!
+    await host.stop()
+    expect(state).toBe('failed')
+    expect(why).toContain('maxSessions: Too big: expected number to be <=64')
+  },
+)

@@ -154,8 +154,11 @@ export async function startHost(
   rest: Omit<TestHostOptions, 'extensions'> = {},
 ): Promise<TestHost> {
   const options = 'extensions' in given ? given : { ...rest, extensions: given }
-  const configDir = options.configDir ?? (await mkdtemp(join(tmpdir(), 'svc-host-test-')))
   const logs: LogLine[] = []
+  const found = await findAll(options)
+  if (options.clock && found.some(({ manifest }) => manifest?.realm === 'process'))
+    throw new Error("clock: 'fake' does not reach the process realm; leave it out, or test in another realm")
+  const configDir = options.configDir ?? (await mkdtemp(join(tmpdir(), 'svc-host-test-')))
   await mkdir(join(configDir, 'extension-config'), { recursive: true })
   for (const [id, config] of Object.entries(options.config ?? {})) {
     await writeFile(join(configDir, 'extension-config', `${id}.json`), JSON.stringify(config))
@@ -166,7 +169,7 @@ export async function startHost(
     clock,
     flags: { 'mgmt-bind': '127.0.0.1:0', ...options.flags },
     env: { SVC_LOG: 'debug', ...options.env },
-    found: await findAll(options),
+    found,
     sink: { write: line => void logs.push(JSON.parse(line)) },
     isEmbedded: true,
   }).catch(error => {

@@ -64,6 +64,7 @@ test.for(['kernel', 'isolate'] as const)(
       await host.clock.advance(1)
       expect(await count()).toMatchObject({ once: 1, each: 3, late: 1, now: began + 60_000 })
       await expect(host.clock.advance(-1)).rejects.toThrow('give 0 or more')
+      await expect(startHost([folder], { realm: 'process', clock: 'fake' })).rejects.toThrow('process realm')
     } finally {
       await host.stop()
       await rm(folder, { recursive: true })

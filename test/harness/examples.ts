@@ -6,8 +6,8 @@ export type Realm = 'kernel' | 'isolate' | 'process'
 
 /** Where an example is not for all realms. */
 const only: Readonly<Record<string, readonly Realm[]>> = {
-  // Its addon needs Node, and a process to bring down.
-  'native-addon': ['process'],
+  // Its own test builds it first.
+  'native-addon': [],
   // The methods of the service that it provides are not described for other realms.
   'replaces-a-builtin': ['kernel'],
 }
