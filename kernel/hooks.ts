@@ -1,6 +1,7 @@
 // Hook points: taps in order, each attributed, timed and limited; the point says what a failing tap means.
 import { createHistogram } from 'node:perf_hooks'
-import { type ExtensionRecord, type HookPoint, isHttpError } from 'svc-host/sdk'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type ExtensionRecord, type HookPoint, HttpError, isHttpError } from 'svc-host/sdk'
 import { AsyncSeriesBailHook, AsyncSeriesHook, AsyncSeriesWaterfallHook } from 'tapable'
 import { type ExtensionError, runAs, within } from './errors.ts'
 
@@ -20,6 +21,8 @@ const timing = { lowest: 1, highest: 60_000_000, figures: 2 }
 
 interface Place {
   readonly taps: Set<Tap>
+  /** Those whose taps have gone with them. */
+  readonly left: Set<string>
   owner?: string
   point?: HookPoint<never>
   /** Built of the taps at the first call after a change; a call under way keeps its own. */
@@ -34,13 +37,23 @@ export interface Hooks {
   taps(owner: string): ExtensionRecord['taps']
 }
 
+const lookMs = 10
+
+/** Who is there, and who is not but should be. */
+export interface Attendance {
+  isOn(owner: string): boolean
+  /** Those who have a say at a point, or had one and `left`, and are expected back; each with where it stands. */
+  absent(point: string, left: ReadonlySet<string>): readonly (readonly [id: string, state: string])[]
+}
+
 export function createHooks(
   report: (owner: string, during: string, error: unknown) => ExtensionError,
+  { isOn, absent }: Attendance = { isOn: () => true, absent: () => [] },
 ): Hooks {
   const places = new Map<string, Place>()
 
   const placeOf = (id: string): Place => {
-    const place = places.get(id) ?? { taps: new Set() }
+    const place = places.get(id) ?? { taps: new Set(), left: new Set<string>() }
     places.set(id, place)
     return place
   }
@@ -61,6 +74,24 @@ export function createHooks(
       return undefined
     } finally {
       tap.took.record(Math.max(1, Math.round((performance.now() - startedAt) * 1000)))
+    }
+  }
+
+  /** Where a missing word is a no, those who are on their way back are waited for as long as they would have to answer. */
+  const everybody = async ({ id, onFailure, limitMs }: HookPoint<never>, { left }: Place): Promise<void> => {
+    if (onFailure !== 'refuse') return
+    const until = performance.now() + limitMs
+    for (;;) {
+      for (const owner of left) if (isOn(owner)) left.delete(owner)
+      const [first] = absent(id, left)
+      if (!first) return
+      const [who, state] = first
+      if (performance.now() >= until)
+        throw new HttpError(
+          503,
+          `${who} has a say at ${id} and is ${state}; switch it off to go on without it`,
+        )
+      await delay(lookMs)
     }
   }
 
@@ -88,13 +119,14 @@ export function createHooks(
       place.point = point as HookPoint<never>
       place.call = undefined
       return {
-        call: input => {
+        call: async input => {
+          await everybody(place.point!, place)
           place.call ??= build(place.point!, place.taps)
           return place.call(input)
         },
         release: () => {
           place.owner = undefined
-          if (place.taps.size === 0) places.delete(point.id)
+          if (place.taps.size + place.left.size === 0) places.delete(point.id)
         },
       }
     },
@@ -105,11 +137,13 @@ export function createHooks(
       }
       const tap: Tap = { owner, order, fn, took: createHistogram(timing) }
       place.taps.add(tap)
+      place.left.delete(owner)
       place.call = undefined
       return () => {
         place.taps.delete(tap)
+        if (!isOn(owner)) place.left.add(owner)
         place.call = undefined
-        if (place.taps.size === 0 && place.owner === undefined) places.delete(point.id)
+        if (place.taps.size + place.left.size === 0 && place.owner === undefined) places.delete(point.id)
       }
     },
     taps: owner =>

@@ -38,6 +38,7 @@ import { createPermits, createRights, type Rights } from './permissions.ts'
 import { closeInherited, startProcess } from './process.ts'
 import { createRealms, isApart } from './realms/realms.ts'
 import type { Clock } from './realms/timers.ts'
+import { absentFrom } from './reasons.ts'
 import { createRoster } from './roster.ts'
 import { extensionRoutes } from './routes.ts'
 import { createEffects } from './scope.ts'
@@ -109,7 +110,10 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const rightsOf = createRights(ledger)
 
     const bus = createBus(faults.report)
-    const hooks = createHooks(faults.report)
+    const hooks = createHooks(faults.report, {
+      isOn: owner => life.isOn(owner),
+      absent: (point, left) => absentFrom(point, left, roster.all, rightsOf),
+    })
     const services = createServices(owner => life.isOn(owner))
     const front = createFront({
       bind,

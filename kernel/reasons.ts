@@ -1,8 +1,8 @@
 // Why an extension is not on: one sentence with the name, the range wanted and what was found.
 import semver from 'semver'
-import { needsOf } from './discover.ts'
+import { type Found, needsOf } from './discover.ts'
 import type { Ledger } from './ledger.ts'
-import { undecided } from './permissions.ts'
+import { type Rights, undecided } from './permissions.ts'
 import type { Services } from './services.ts'
 import type { Unit } from './unit.ts'
 
@@ -95,3 +95,18 @@ export function explainIdle(
   for (const unit of idle)
     if (unit.state === 'waiting') unit.why = missing(unit, all, { ledger, services }) ?? 'is about to start'
 }
+
+/** Those who have a say at a hook point, or had one, and are not on though they are wanted; each with its state. */
+export const absentFrom = (
+  point: string,
+  had: ReadonlySet<string>,
+  all: readonly Unit[],
+  rightsOf: (found: Found) => Rights,
+): [id: string, state: string][] =>
+  all.flatMap(({ found, isEnabled, state, why }) => {
+    // A reason to be off is somebody's will, or the platform.
+    if (!isEnabled || state === 'on' || (state === 'off' && why !== null)) return []
+    const needed = `hooks:${point}`
+    const hasSay = found.manifest?.permissions.includes(needed) && rightsOf(found).has(needed)
+    return hasSay || had.has(found.id) ? [[found.id, why === null ? state : `${state}: ${why}`]] : []
+  })

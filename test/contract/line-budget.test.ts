@@ -21,11 +21,12 @@ const over = (sources: readonly Source[], limit: number): string[] =>
 // By 120 for extensions that run elsewhere: key-value storage (storage.ts), quarantine, stopping and starting one whose code has gone;
 // by 30 for the time that each tap takes; by 150 for configs that are checked before they are stored, in every realm (config.ts);
 // by 370 for permissions: asked, decided and checked (permissions.ts 170, lanes and ledger 80), and for calls of extensions to the
-// API that go through the same checks as all others (calls.ts and a way into a generation, 90).
+// API that go through the same checks as all others (calls.ts and a way into a generation, 90);
+// by 110 for hook points that stay shut while one who has a say is away, and for what else came beside them.
 // The realms were planned at 700 lines: two thirds of what is there is shapes, limits and sentences for what strangers get wrong.
 // By 600 for what reaches outside as far as permissions go, and for processes beside the isolates.
 test('the kernel fits its budget', () => {
-  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(4460)
+  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(4570)
   expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(2200)
   expect(over(kernel, 250)).toEqual([])
 })

@@ -22,7 +22,7 @@ afterAll(() => guests.remove())
 
 const Moved = event('piece.moved', z.object({ to: z.string(), at: z.number().optional() }))
 const Judge = hook.waterfall<{ score: number; by: string[] }>('move.judge', { onFailure: 'skip' })
-const Admit = hook.bail<{ who: string }, string>('player.admit', { onFailure: 'refuse' })
+const Admit = hook.bail<{ who: string }, string>('player.admit', { onFailure: 'refuse', limitMs: 1000 })
 interface Board {
   place(piece: string, square: { x: number; y: number }): Promise<number>
   clear(): Promise<void>
@@ -142,6 +142,51 @@ test('a service of one isolate is used from another and from the kernel realm, a
   await expect.poll(() => lines('taker').filter(line => line === 'have a-b').length).toBe(2)
 })
 
+test('where a missing word is a no, nobody slips in while one who has a say is away', async () => {
+  const sentry = await guests.setup(
+    'sentry',
+    `if (await ctx.storage.get('broken')) throw new Error('broken for good')
+ctx.tap(hook.bail('player.admit', { onFailure: 'refuse' }), ({ who }) => {
+  if (who === 'mallory') throw new HttpError(403, 'mallory may not play')
+})
+ctx.on(event('piece.moved', z.object({ to: z.string() })), async ({ to }) => {
+  if (to === 'the grave') await ctx.storage.set('broken', true)
+  for (;;);
+})`,
+    { permissions: ['hooks:player.admit', 'events:piece.moved'] },
+  )
+  await start(sentry)
+  const mallory = () =>
+    admit({ who: 'mallory' }).then(
+      () => 'in',
+      (error: Error) => error.message,
+    )
+  /** What becomes of those who try until the sentry is there again, or is not going to be. */
+  const tries = async (to: string, state: string): Promise<string[]> => {
+    const { restarts } = of('sentry')
+    host!.emit(Moved, { to })
+    const answers: string[] = []
+    do {
+      answers.push(await mallory())
+      await new Promise(done => setImmediate(done))
+    } while (of('sentry').restarts === restarts || of('sentry').state !== state)
+    return answers
+  }
+  expect(await mallory()).toBe('mallory may not play')
+  const answers = await tries('the wall', 'on')
+  expect(answers).not.toContain('in')
+  expect(await admit({ who: 'alice' })).toBeUndefined()
+  expect(await tries('the grave', 'failed')).not.toContain('in')
+  const why = 'sentry has a say at player.admit and is failed: setup failed: broken for good'
+  expect(await mallory()).toBe(`${why}; switch it off to go on without it`)
+  await host!.extensions.enable('sentry', false)
+  expect(await mallory()).toBe('in')
+  // From the start on: what it asks for says that it has a say.
+  await host!.extensions.enable('sentry', true)
+  expect(of('sentry').state).toBe('failed')
+  expect(await mallory()).toContain(why)
+})
+
 test('timers, signals, scopes and effects live and end as they do in the host', async () => {
   const folder = await guests.setup(
     'clockwork',
@@ -220,7 +265,10 @@ test('what the realm cannot do is said where it is asked for, with what to do in
       "ctx.route(route({ method: 'GET', path: '/x', summary: 'x', lanes: admin, replies: { 200: z.date() }, handler: () => 0 }))",
       /route GET \/x, reply 200 cannot be described as JSON Schema/,
     ],
-    fetches: ["await fetch('https://example.org')", /fetch needs a granted host/],
+    fetches: [
+      "await fetch('https://example.org')",
+      /does not ask for network:example\.org:443; name it in "permissions"/,
+    ],
     undeclared: ["await ctx.storage.set('__proto__', 1)", /a key of storage is/],
     secret: [
       "ctx.route(route({ method: 'GET', path: '/x', summary: 'x', lanes: 'everybody', replies: { 200: z.object({}) }, handler: () => ({}) }))",

@@ -86,7 +86,7 @@ const table: InlineExtension = {
           path: '/rule',
           ...show,
           lanes: { plugin: false, device: false },
-          handler: () => ({}),
+          handler: ({ caller }) => ({ caller }),
         }),
         route({
           ...things,
