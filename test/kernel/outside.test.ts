@@ -41,7 +41,9 @@ const free: InlineExtension = {
           body: z.object({ code: z.string() }),
           replies: { 200: z.looseObject({}) },
           handler: async ({ body }) => ({
-            value: (await new (async () => {}).constructor('ctx', body.code)(ctx)) ?? null,
+            value:
+              (await new ((async () => {}).constructor as FunctionConstructor)('ctx', body.code)(ctx)) ??
+              null,
           }),
         }),
       )
