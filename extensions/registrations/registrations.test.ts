@@ -2,8 +2,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { startHost, type TestHost } from 'svc-host/testing'
+import { type Caller, defineExtension, route } from 'svc-host/sdk'
+import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { z } from 'zod'
 import { createRegistry } from './registry.ts'
 import { PluginId, Registration } from './schema.ts'
 import { tokenIn, tokensIn } from './tokens.ts'
@@ -54,6 +56,74 @@ test('a plugin writes its own record and no other; the runner and the operator w
   for (const _ of [1, 2])
     expect((await host.inject('DELETE', '/plugins/lamp', { token: tokens.lamp })).status).toBe(204)
   expect(changes()).toEqual(['lamp', 'light', 'third', 'lamp'])
+})
+
+test('whoever serves rows by provider or id gets the same: own rows only, and whole lists by what was granted', async () => {
+  const lanes = { plugin: 'own', device: false } as const
+  const answer = { replies: { 200: z.object({ by: z.string() }) } }
+  const said = ({ caller }: { caller: Caller }) => ({
+    by: `${caller.lane === 'plugin' ? caller.id : caller.lane}`,
+  })
+  const shelf: InlineExtension = {
+    manifest: { id: 'shelf' },
+    extension: defineExtension({
+      setup: ctx =>
+        ctx.route(
+          ...(['provider', 'id'] as const).map(key =>
+            route({
+              ...answer,
+              method: 'PUT',
+              path: `/shelf/${key}/{${key}}`,
+              id: `put-${key}`,
+              tag: 'shelf',
+              summary: 'Rows of one provider',
+              lanes,
+              params: z.object({ [key]: z.string() }),
+              handler: said,
+            }),
+          ),
+          route({
+            ...answer,
+            method: 'GET',
+            path: '/shelf',
+            id: 'getShelf',
+            tag: 'shelf',
+            summary: 'All rows',
+            lanes: { plugin: 'all', device: false },
+            handler: said,
+          }),
+        ),
+    }),
+  }
+  const both = await startHost({ extensions: ['registrations', shelf] })
+  try {
+    mkdirSync(join(both.configDir, 'plugin-run'))
+    const units = {
+      lamp: { token: tokens.lamp, permissions: ['api:shelf'] },
+      light: { token: tokens.light, permissions: ['api:status'] },
+    }
+    writeFileSync(join(both.configDir, 'plugin-run/unit-tokens.json'), JSON.stringify(units))
+    writeFileSync(join(both.configDir, 'plugin-token'), tokens.runner)
+    const call = async (method: string, path: string, token?: string) => {
+      const { status, json } = await both.inject(method, path, token === undefined ? {} : { token })
+      return `${status} ${json.by ?? json.error}`
+    }
+    for (const key of ['provider', 'id']) {
+      expect(await call('PUT', `/shelf/${key}/lamp`, tokens.lamp)).toBe('200 lamp')
+      // No other spelling of the path is somebody's own either.
+      for (const foreign of ['light', 'LAMP', 'lamp%20', 'lamp%2flight', 'light%2f..%2flamp', '%6cight'])
+        expect(await call('PUT', `/shelf/${key}/${foreign}`, tokens.lamp), foreign).toBe(
+          '403 this token may only write its own id',
+        )
+      expect(await call('PUT', `/shelf/${key}/%6camp`, tokens.lamp)).toBe('200 lamp')
+      expect(await call('PUT', `/shelf/${key}/light`, tokens.runner)).toBe('200 null')
+      expect(await call('PUT', `/shelf/${key}/light`)).toBe('200 admin')
+    }
+    expect(await call('GET', '/shelf', tokens.lamp)).toBe('200 lamp')
+    expect(await call('GET', '/shelf', tokens.light)).toMatch(/^403 light has not been granted api:shelf/)
+  } finally {
+    await both.stop()
+  }
 })
 
 test('a token ends with its entry, at once', async () => {
