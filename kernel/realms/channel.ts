@@ -11,9 +11,10 @@ import { usageOf } from './tree.ts'
 
 /** From the start of the process until its module is loaded, on a busy machine. */
 const loadLimitMs = 25_000
-/** How often it is asked for a sign of life, and how long that may take: its code may keep it busy for no longer. */
+/** How often it is asked for a sign of life, and how much CPU time or time it may let pass before it gives one. */
 const pingMs = 1000
-const answerLimitMs = 5000
+const busyLimitMs = 3000
+const silenceLimitMs = 30_000
 /** What may wait for it. */
 const waitingBytes = 8 * 1024 * 1024
 /** All that it and its children may have in memory, and how often that is looked at. */
@@ -43,7 +44,7 @@ export function createChannel(child: GuestProcess, log: Log, hands: Hands): Carr
   loaded.promise.catch(() => {})
   let isLoaded = false
   let isEnding = false
-  let askedAt: number | undefined
+  let asked: { readonly atMs: number; readonly cpuMs: number } | undefined
   let seq = 0
   let usage = { cpuMs: 0, memoryBytes: 0 }
   const mayReport = createFlow(straysPerSecond, () => {})
@@ -66,7 +67,7 @@ export function createChannel(child: GuestProcess, log: Log, hands: Hands): Carr
   }
   const take = ({ kind, seq: answered, text }: Packet): void => {
     if (kind === fromChild.say) hands.take(text)
-    else if (kind === fromChild.pong && answered === seq) askedAt = undefined
+    else if (kind === fromChild.pong && answered === seq) asked = undefined
     else if (kind === fromChild.stray) {
       if (mayReport()) hands.report('an error that nobody caught', new Error(text.slice(0, 4000)))
     } else if (kind === fromChild.failed && !isLoaded) stop(text.slice(0, 4000))
@@ -99,11 +100,13 @@ export function createChannel(child: GuestProcess, log: Log, hands: Hands): Carr
   })
 
   const heart = setInterval(() => {
-    const lateMs = askedAt === undefined ? 0 : performance.now() - askedAt
-    if (lateMs > answerLimitMs) stop(`did not answer for ${answerLimitMs} ms`)
-    else if (askedAt === undefined && isLoaded) {
+    if (asked) {
+      if (usage.cpuMs - asked.cpuMs > busyLimitMs) stop(`ran for over ${busyLimitMs} ms at a stretch`)
+      else if (performance.now() - asked.atMs > silenceLimitMs)
+        stop(`did not answer for ${silenceLimitMs} ms`)
+    } else if (isLoaded) {
       seq = (seq + 1) >>> 0
-      askedAt = performance.now()
+      asked = { atMs: performance.now(), cpuMs: usage.cpuMs }
       send(toChild.ping)
     }
   }, pingMs)
