@@ -28,3 +28,27 @@ export const definePlugin = (plugin: PluginDefinition): PluginDefinition => plug
 
 /** The runner was switched on or off, or has started or ended. */
 export const runnerChanged = event('runner.changed', z.object({ enabled: z.boolean(), running: z.boolean() }))
+
+/** Its name as a user unit of systemd. */
+export const unitName = 'svc-scripting'
+
+/** The text of that unit; `command` starts the runner, program first. */
+export const unitFile = (command: readonly string[]): string => `[Unit]
+Description=Scripts and plugins of the streaming host
+After=svc-host.service
+
+[Service]
+ExecStart=${command.map(quoted).join(' ')}
+Restart=on-failure
+RestartSec=2
+# The runner ends its units itself, so that their finalizers run.
+KillMode=mixed
+TimeoutStopSec=10
+
+[Install]
+WantedBy=default.target
+`
+
+/** As systemd reads an argument. */
+const quoted = (text: string): string =>
+  `"${text.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%').replaceAll('$', '$$$$')}"`

@@ -15,10 +15,10 @@ import {
   unprivilegedAccount,
 } from 'svc-host/sdk'
 import type { z } from 'zod'
+import { unitName } from './api.ts'
 import { type BackoffOptions, createBackoff, usualBackoff } from './backoff.ts'
 import { runnerOf } from './holder.ts'
 import type { RunnerChoice, RunnerState } from './schema.ts'
-import { unitName } from './unit-file.ts'
 import { replace } from './unit-tokens.ts'
 import { findUnits } from './units.ts'
 
@@ -32,6 +32,8 @@ export interface HostedOptions {
   readonly choice: DocumentFile<z.output<typeof RunnerChoice>>
   /** A program that takes the place of our own runner. */
   readonly program: string
+  /** True: nothing is run. */
+  readonly isSafe: boolean
   readonly log: Log
   start(spec: ProcessSpec): Promise<ManagedProcess>
   onChange(state: RunnerState): void
@@ -75,11 +77,11 @@ function ownRunner(): readonly [string, ...string[]] {
 }
 
 export function createHostedRunner(options: HostedOptions): HostedRunner {
-  const { configDir, choice, program, log, start, onChange, backoff = usualBackoff } = options
+  const { configDir, choice, program, isSafe, log, start, onChange, backoff = usualBackoff } = options
   const waitAfter = createBackoff(backoff)
   let child: ManagedProcess | undefined
   let notBeforeMs = 0
-  let detail: string | undefined
+  let detail = isSafe ? 'the host was started with --safe, which runs none' : undefined
   let lastTold = ''
   let isOver = false
 
@@ -149,7 +151,7 @@ export function createHostedRunner(options: HostedOptions): HostedRunner {
   const act = async (): Promise<void> => {
     const installed = await isInstalled()
     await keepToken(configDir, installed)
-    const isWanted = installed && (choice.value.enabled ?? true) && (await hasUnits())
+    const isWanted = !isSafe && installed && (choice.value.enabled ?? true) && (await hasUnits())
     if (!isWanted && child) await child.stop()
     // One that runs as a service of its own does this host's work as well.
     if (

@@ -9,6 +9,7 @@ import { RunnerChoice } from './schema.ts'
 
 export default defineExtension({
   config: z.object({
+    isSafe: z.boolean().default(false).describe('as serve --safe: nothing is run'),
     program: z
       .string()
       .default('')
@@ -23,7 +24,7 @@ export default defineExtension({
     const runner = createHostedRunner({
       configDir,
       choice: await ctx.document('runner.json', RunnerChoice),
-      program: ctx.config.program,
+      ...ctx.config,
       log: ctx.log,
       start: spec => ctx.process('plugin runner', spec),
       onChange({ enabled, running }) {

@@ -4,10 +4,14 @@ import { chown, rm, stat, writeFile } from 'node:fs/promises'
 import type { Socket } from 'node:net'
 import { basename, join, relative } from 'node:path'
 import type { CommandContext } from 'svc-host/sdk'
+import { memoryOf } from './memory.ts'
 import type { Unit } from './units.ts'
+import { type Start, startUnwalled } from './unwalled.ts'
 import { isRoot, makeOwn, nodeFlags, openWalls, programPath } from './walls.ts'
 
 const heapMb = 256
+const usualMemoryMb = 512
+const lookMs = 500
 
 export interface LaunchOptions {
   readonly configDir: string
@@ -15,6 +19,8 @@ export interface LaunchOptions {
   readonly jailed: CommandContext['jailed']
   /** A folder that is closed to everybody else, for the socket files. */
   readonly socketsDir: string
+  /** All that it and what it starts may have in memory; default 512. */
+  readonly memoryMb?: number | undefined
   /** A word about this unit for the log. */
   note(text: string): void
 }
@@ -41,43 +47,55 @@ async function prepareState(configDir: string, id: string, token: string): Promi
   return folder
 }
 
-/** Starts it; rejects with a sentence where that cannot be done as safely as it has to be. */
-export async function launch(unit: Unit, token: string, options: LaunchOptions): Promise<UnitProcess> {
+async function startWalled(unit: Unit, state: string, options: LaunchOptions): Promise<Start> {
   const { configDir, jailed, socketsDir, note } = options
   const { id, file, folder, granted } = unit
   const main = folder === undefined ? `/unit/${basename(file)}` : join('/unit', relative(folder, file))
-  const walls = await openWalls({
-    id,
-    granted,
-    configDir,
-    socketsDir,
-    state: await prepareState(configDir, id, token),
-    own: [folder === undefined ? [file, main] : [folder, '/unit']],
-    note,
-  })
+  const own = [folder === undefined ? ([file, main] as const) : ([folder, '/unit'] as const)]
+  const { jail, env, close } = await openWalls({ id, granted, configDir, socketsDir, state, own, note })
   try {
-    const [command = '', ...args] = await jailed({
-      command: process.execPath,
-      args: [...nodeFlags(heapMb), programPath('extensions/runner/unit-main'), id, main],
-      cwd: '/state',
-      jail: walls.jail,
-    })
-    // A group of its own: what is meant for the runner alone must not end a unit before its finalizers have run.
-    const child = spawn(command, args, {
-      detached: true,
-      cwd: '/',
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
-      env: walls.env,
-    })
-    const ended = new Promise<{ code: number | null; signal: string | null }>((done, failed) => {
-      child.once('error', failed)
-      child.once('close', (code, signal) => done({ code, signal }))
-    }).finally(walls.close)
-    const channel = child.stdio[3] as Socket
-    channel.on('error', () => {})
-    return { child, channel, ended, kill: () => void child.kill('SIGKILL') }
+    const args = [...nodeFlags(heapMb), programPath('extensions/runner/unit-main'), id, main, '/state']
+    const command = await jailed({ command: process.execPath, args, cwd: '/state', jail })
+    return { command, env, cwd: '/', close }
   } catch (error) {
-    await walls.close()
+    await close()
     throw error
   }
+}
+
+/** Starts it; rejects with a sentence where that cannot be done as safely as it has to be. */
+export async function launch(unit: Unit, token: string, options: LaunchOptions): Promise<UnitProcess> {
+  const { configDir, note, memoryMb = usualMemoryMb } = options
+  const state = await prepareState(configDir, unit.id, token)
+  const start = await startWalled(unit, state, options).catch((error: Error) => {
+    if (!unit.isTrusted || unit.folder === undefined) throw error
+    note(`runs without walls, because you trust it: ${error.message}`)
+    return startUnwalled(unit, state, configDir, heapMb)
+  })
+  const { env, cwd } = start
+  const [command = '', ...args] = start.command
+  // A group of its own: what is meant for the runner alone must not end a unit before its finalizers have run.
+  const child = spawn(command, args, { detached: true, cwd, env, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] })
+  const kill = (): void => {
+    try {
+      process.kill(-child.pid!, 'SIGKILL')
+    } catch {
+      // Gone already.
+    }
+  }
+  const watch = setInterval(async () => {
+    if (child.pid === undefined || (await memoryOf(child.pid)) < memoryMb * 2 ** 20) return
+    note(`it takes over ${memoryMb} MB of memory and is killed`)
+    kill()
+  }, lookMs)
+  const ended = new Promise<{ code: number | null; signal: string | null }>((done, failed) => {
+    child.once('error', failed)
+    child.once('close', (code, signal) => done({ code, signal }))
+  }).finally(() => {
+    clearInterval(watch)
+    return start.close()
+  })
+  const channel = child.stdio[3] as Socket
+  channel.on('error', () => {})
+  return { child, channel, ended, kill }
 }

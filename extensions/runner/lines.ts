@@ -45,21 +45,27 @@ export const plainLine = (text: string): string =>
     .replace(/[\p{Cc}\p{Cf}]+/gu, ' ')
     .trimEnd()
 
+export interface Gate {
+  /** Whether one more may pass now. */
+  isOpen(): boolean
+  /** Says now how many were kept back. */
+  settle(): void
+}
 /** Lets so many lines a second of one source through, and says how many it has kept back. */
-export function createGate(
-  perSecond: number,
-  nowMs: () => number,
-  missed: (count: number) => void,
-): () => boolean {
+export function createGate(perSecond: number, nowMs: () => number, missed: (count: number) => void): Gate {
   let windowMs = nowMs()
   let count = 0
-  return () => {
-    if (nowMs() - windowMs >= 1000) {
-      if (count > perSecond) missed(count - perSecond)
-      windowMs = nowMs()
-      count = 0
-    }
-    count += 1
-    return count <= perSecond
+  const settle = (): void => {
+    if (count > perSecond) missed(count - perSecond)
+    windowMs = nowMs()
+    count = 0
+  }
+  return {
+    settle,
+    isOpen() {
+      if (nowMs() - windowMs >= 1000) settle()
+      count += 1
+      return count <= perSecond
+    },
   }
 }

@@ -16,6 +16,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import fc from 'fast-check'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { examine } from '../../kernel/examine.ts'
@@ -24,7 +25,9 @@ import { type } from '../../test/harness/command-line.ts'
 import { until } from '../../test/harness/host.ts'
 import { createBackoff } from './backoff.ts'
 import { keepToken } from './hosted.ts'
+import { createLineReader, parseSaid, plainLine } from './lines.ts'
 import { type RunnerOptions, runUnits } from './runner.ts'
+import { permissionsIn } from './scripts.ts'
 
 // Processes start slowly on a machine that is busy.
 vi.setConfig({ testTimeout: 90_000 })
@@ -335,19 +338,62 @@ test('a stop ends all together: finalizers run, last first, and what hangs is ki
   expect(existsSync(join(configDir, 'plugin-run/unit-tokens.json'))).toBe(false)
 })
 
-test('without bubblewrap nothing runs, and the reason is told', async () => {
+test('without bubblewrap nothing runs but packages that are trusted by name, and the reason is told', async () => {
   script('bare.js', `console.log('never')`)
+  const folder = join(packages(), '.versions/lamp/1.0.0')
+  write(
+    join(folder, 'package.json'),
+    JSON.stringify({ name: 'svc-plugin-lamp', version: '1.0.0', type: 'module' }),
+  )
+  write(
+    join(folder, 'index.js'),
+    `import { readFileSync } from 'node:fs'
+    export default { name: 'lamp', async main({ client, storageDir, onEnd }) {
+      const status = await client.request('GET', '/plugins/lamp/ui-credential').catch(error => error.status)
+      const token = readFileSync(storageDir + '/.plugin-token', 'utf8').startsWith('SVC_PLUGIN_TOKEN=')
+      let admin = 'closed'
+      try { readFileSync('${configDir}/mgmt-token'); admin = 'open' } catch {}
+      onEnd(() => console.log('done'))
+      console.log([status, token, process.getuid() || admin].join(' '))
+    } }`,
+  )
+  write(join(packages(), 'package.json'), JSON.stringify({ dependencies: { 'svc-plugin-lamp': '1.0.0' } }))
   const path = process.env['PATH']
+  process.env['PATH'] = '/nowhere'
   // What was found once is not asked for again.
   vi.resetModules()
-  const fresh = await import('../../kernel/realms/jail.ts')
-  process.env['PATH'] = '/nowhere'
+  const { jailed } = await import('../../kernel/realms/jail.ts')
   try {
-    const runner = run({ jailed: fresh.jailed })
-    await runner.seen('ERROR bare: bare cannot be started: bubblewrap is missing')
+    const runner = run({ jailed })
+    for (const id of ['bare', 'lamp'])
+      await runner.seen(`ERROR ${id}: ${id} cannot be started: bubblewrap is missing`)
+    write(join(configDir, 'extensions.json'), JSON.stringify({ trusted: ['lamp', 'bare'] }))
+    await runner.seen('WARN lamp: runs without walls, because you trust it: bubblewrap is missing')
+    await runner.seen(/INFO lamp: 403 true [1-9]\d*$/)
+    await runner.seen('INFO lamp: done')
+    await runner.seen('INFO lamp: lamp is complete')
+    expect(runner.lines.join('\n')).not.toContain('never')
+    await runner.stop()
+    expect(readdirSync(tmpdir()).filter(name => name.startsWith('svc-unit-'))).toEqual([])
   } finally {
     process.env['PATH'] = path
   }
+})
+
+test('a unit that takes too much memory is killed, and a flood of lines is cut', async () => {
+  script('hoards.js', `const all = []; setInterval(() => all.push(Buffer.alloc(2e7, 1)), 20)`)
+  script('floods.js', `for (let n = 0; n < 5000; n++) console.log('line ' + n)`)
+  const runner = run({ memoryMb: 200 })
+  await runner.seen('WARN hoards: it takes over 200 MB of memory and is killed')
+  await runner.seen('ERROR hoards: hoards has failed with SIGKILL')
+  await runner.seen('INFO floods: floods is complete')
+  await runner.stop()
+  const told = runner.lines.filter(line => line.includes('floods: line')).length
+  expect(told).toBeLessThan(2500)
+  const dropped = runner.lines.map(line =>
+    Number(/^WARN floods: (\d+) more lines within a second were dropped$/.exec(line)?.[1] ?? 0),
+  )
+  expect(told + dropped.reduce((sum, count) => sum + count)).toBe(5000)
 })
 
 const nodeFlags = ['--conditions=svc-source', '--no-node-snapshot', '--disable-warning=ExperimentalWarning']
@@ -425,4 +471,55 @@ test('waits are doubled from the first to the last, jittered within these, and s
   expect(waits(0.5, 0, 0, 0, 0, 0, 0, 0, 0)).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000])
   expect(waits(0, 0, 0, 59_999, 60_000)).toEqual([1000, 1500, 3000, 1000])
   expect(waits(1, 0, 0, 0, 0, 0, 0, 0)).toEqual([1250, 2500, 5000, 10_000, 20_000, 40_000, 60_000])
+})
+
+test('another program takes the place of the runner, and a safe start runs none', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'other-runner-'))
+  const program = join(folder, 'runner.sh')
+  write(program, `#!/bin/sh\necho "$1 $SVC_CONFIG_DIR" > ${folder}/said\necho broken >&2\nexit 3\n`, 0o755)
+  const start = async (options: object) => {
+    const other = await startHost({ extensions: ['registrations', 'runner'], ...options })
+    write(join(other.configDir, 'scripts/one.js'), '')
+    await other.inject('POST', '/store/runtime', { body: { enabled: true } })
+    const state = async () => (await other.inject('GET', '/store/runtime')).json
+    return { other, state }
+  }
+  const one = await start({ env: { SVC_SCRIPTING: program } })
+  await until('its end', async () => (await one.state()).detail === 'it has ended with exit code 3: broken')
+  expect(readFileSync(join(folder, 'said'), 'utf8')).toBe(`runner ${one.other.configDir}\n`)
+  await one.other.stop()
+  rmSync(join(folder, 'said'))
+  const safe = await start({ env: { SVC_SCRIPTING: program }, flags: { safe: true } })
+  expect(await safe.state()).toMatchObject({
+    running: false,
+    detail: 'the host was started with --safe, which runs none',
+  })
+  expect(existsSync(join(folder, 'said'))).toBe(false)
+  await safe.other.stop()
+  rmSync(folder, { recursive: true })
+})
+
+test('any text is a script, and any line something that a unit says, or none', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'binary' }),
+      fc.jsonValue(),
+      fc.array(fc.string()),
+      (noise, json, pieces) => {
+        for (const each of permissionsIn(noise)) expect(each.trim()).toBe(each)
+        expect(
+          permissionsIn(`#!/usr/bin/node\n// About it.\n\n//@permission  read:/a b \n${noise}`),
+        ).toContain('read:/a b')
+        for (const line of [noise, JSON.stringify(json)]) {
+          const said = parseSaid(line)
+          if (said) expect('level' in said || 'plugin' in said).toBe(true)
+        }
+        expect(plainLine(noise)).not.toMatch(/[\p{Cc}\p{Cf}]/u)
+        const lines: string[] = []
+        const read = createLineReader(line => lines.push(line))
+        for (const piece of pieces) read(piece)
+        expect(lines).toEqual(pieces.join('').split('\n').slice(0, -1))
+      },
+    ),
+  )
 })

@@ -25,6 +25,8 @@ export interface RunnerOptions extends Places, Pick<CommandContext, 'jailed' | '
   readonly lookMs?: number
   /** How long a unit may take to end; default 3000. */
   readonly graceMs?: number
+  /** What each may have in memory; default 512. */
+  readonly memoryMb?: number
 }
 
 interface Running {
@@ -93,7 +95,7 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
   }
 
   /** A refusal is told once, and again when it has become another. */
-  const tellRefusals = ({ refusals }: Findings): void => {
+  const tellRefusals = ({ refusals }: Pick<Findings, 'refusals'>): void => {
     const now = new Set(refusals.map(({ id, file, why }) => `${id} is not run: ${why} (${file})`))
     for (const text of now) if (!told.has(text)) say('ERROR', 'runner', text)
     told.clear()
@@ -118,7 +120,7 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
       say: (level, text) => say(level, id, text),
       async start() {
         await checkSeal(unit)
-        return launch(unit, token, { configDir, jailed, socketsDir, note })
+        return launch(unit, token, { configDir, jailed, socketsDir, memoryMb: options.memoryMb, note })
       },
     })
     return { unit, life }
@@ -143,21 +145,25 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
   }
 
   try {
-    let stamp = ''
+    let [stamp, before] = ['', '']
     while (!signal.aborted) {
-      const now = await stampOfAll(
-        options,
-        [...running.values()].map(({ unit }) => unit),
-      )
-      if (now !== stamp) {
-        stamp = now
-        await follow(await findUnits(options))
+      try {
+        const now = await stampOfAll(
+          options,
+          [...running.values()].map(({ unit }) => unit),
+        )
+        // A file that is still being written changes again; at the start nobody waits for that.
+        const isSettled = now === before || stamp === ''
+        if (now !== stamp && isSettled) {
+          await follow(await findUnits(options))
+          stamp = now
+        }
+        before = now
+      } catch (error) {
+        tellRefusals({ refusals: [{ id: 'everything', file: configDir, why: (error as Error).message }] })
       }
       await sleep(lookMs, undefined, { signal }).catch(() => {})
     }
-  } catch (error) {
-    say('ERROR', 'runner', `the runner has failed: ${(error as Error).message}`)
-    throw error
   } finally {
     await Promise.all([...running.values()].map(({ life }) => life.stop()))
     await syncUnitTokens(configDir, []).catch(() => {})

@@ -22,12 +22,12 @@ const isId = (name: string): boolean => /^[a-z][a-z0-9-]{0,63}$/.test(name)
 
 /** Scripts by name; hidden files, declarations and everything else in the folder are none. */
 export async function findScripts(folder: string): Promise<{ candidates: Candidate[]; refusals: Refusal[] }> {
+  const refusals: Refusal[] = []
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
-    throw error
+    if (error.code !== 'ENOENT') refusals.push({ id: 'scripts', file: folder, why: error.message })
+    return []
   })
   const candidates: Candidate[] = []
-  const refusals: Refusal[] = []
   for (const name of names.filter(each => /^[^.].*\.(ts|js)$/.test(each) && !each.endsWith('.d.ts')).sort()) {
     const file = join(folder, name)
     const { name: id } = parse(name)
@@ -40,6 +40,8 @@ export async function findScripts(folder: string): Promise<{ candidates: Candida
       const asked = permissionsIn(await readFile(real, 'utf8'))
       candidates.push({ id, kind: 'script', file: real, asked })
     } catch (error) {
+      // Gone since the folder was read.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue
       refusals.push({ id, file, why: (error as Error).message })
     }
   }

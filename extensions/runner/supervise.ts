@@ -37,12 +37,12 @@ export function supervise({
   /** Once it has said what it is, it is taken for that after a failure as well. */
   let isPlugin = false
   let running: UnitProcess | undefined
-  const isPassed = createGate(linesPerSecond, nowMs, count =>
+  const gate = createGate(linesPerSecond, nowMs, count =>
     say('WARN', `${count} more lines within a second were dropped`),
   )
   const tell = (level: Level, text: string): void => {
     const line = plainLine(text)
-    if (line && isPassed()) say(level, line)
+    if (line && gate.isOpen()) say(level, line)
   }
 
   const listen = ({ child, channel }: UnitProcess): void => {
@@ -72,6 +72,7 @@ export function supervise({
     if (stopping.signal.aborted) askToEnd(unit)
     const { code, signal } = await unit.ended
     running = undefined
+    gate.settle()
     if (stopping.signal.aborted || code === 0) return false
     say('ERROR', `${id} has failed with ${signal ?? `exit code ${code}`}`)
     return true

@@ -7,8 +7,7 @@ import { pathToFileURL } from 'node:url'
 import { type ApiClient, connect, readLineValue } from 'svc-host/client'
 import type { PluginDefinition, UnitContext } from './api.ts'
 
-const [id = '', file = ''] = process.argv.slice(2)
-const storageDir = '/state'
+const [id = '', file = '', storageDir = ''] = process.argv.slice(2)
 const root = new URL('../..', import.meta.url).href
 
 registerHooks({

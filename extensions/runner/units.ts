@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { beyond, parsePermission } from 'svc-host/sdk'
+import { beyond, covers, type PermissionDecision, parsePermission } from 'svc-host/sdk'
 import { z } from 'zod'
 import type { Candidate, Refusal } from './candidate.ts'
 import { findPackages } from './packages.ts'
@@ -12,6 +12,8 @@ import { findScripts } from './scripts.ts'
 export interface Unit extends Candidate {
   /** What it has of what it asks for. */
   readonly granted: readonly string[]
+  /** The operator has said so by name: it may run without walls where there are none to be had. */
+  readonly isTrusted: boolean
   /** Another text: it has changed. */
   readonly revision: string
 }
@@ -40,26 +42,42 @@ export function permissionProblem(text: string): string | undefined {
   }
 }
 
+const isPermission = (text: string): boolean => {
+  try {
+    return parsePermission(text) !== undefined
+  } catch {
+    return false
+  }
+}
+const Texts = z
+  .array(z.string())
+  .default([])
+  .transform(texts => texts.filter(isPermission))
 const Decisions = z.looseObject({
-  permissions: z
-    .record(
-      z.string(),
-      z.object({ granted: z.array(z.string()).default([]), refused: z.array(z.string()).default([]) }),
-    )
-    .default({}),
+  trusted: z.array(z.string()).default([]),
+  permissions: z.record(z.string(), z.object({ granted: Texts, refused: Texts })).default({}),
 })
 
 const decisionsFile = (configDir: string): string => join(configDir, 'extensions.json')
 
 /** What the operator has decided about packages; unreadable: nothing. */
-async function readDecisions(configDir: string): Promise<z.output<typeof Decisions>['permissions']> {
+async function readDecisions(configDir: string): Promise<z.output<typeof Decisions>> {
   const text = await readFile(decisionsFile(configDir), 'utf8').catch(() => '{}')
   try {
-    return Decisions.parse(JSON.parse(text)).permissions
+    return Decisions.parse(JSON.parse(text))
   } catch {
-    return {}
+    return Decisions.parse({})
   }
 }
+
+/** What it may: of a pattern in which something was refused, nothing. */
+const grantedOf = (asked: readonly string[], { granted, refused }: PermissionDecision): string[] =>
+  asked.filter(each =>
+    granted.some(
+      have =>
+        covers(have, each) && !refused.some(no => covers(have, no) && (covers(no, each) || covers(each, no))),
+    ),
+  )
 
 const isBuiltIn = (id: string): boolean =>
   existsSync(fileURLToPath(new URL(`../${id}/extension.json`, import.meta.url)))
@@ -85,6 +103,7 @@ export async function stampOfAll(
     scriptsDir,
     join(pluginsDir, 'package.json'),
     decisionsFile(configDir),
+    join(configDir, 'runner.json'),
     ...scripts,
     ...folders,
   ]
@@ -104,18 +123,26 @@ export async function findUnits({ configDir, scriptsDir, pluginsDir }: Places): 
     const refuse = (why: string): void => void refusals.push({ id, file, why })
     const taken = units.find(other => other.id === id)?.file ?? packages.extensions.find(each => each === id)
     const problem = asked.map(permissionProblem).find(each => each !== undefined)
-    const decided = decisions[id] ?? { granted: [], refused: [] }
-    const open = found.kind === 'script' ? [] : beyond([...decided.granted, ...decided.refused], asked)
+    const decided = decisions.permissions[id] ?? { granted: [], refused: [] }
+    const granted = found.kind === 'script' || problem ? asked : grantedOf(asked, decided)
+    const isOpen = found.kind === 'package' && problem === undefined
+    const open = isOpen ? beyond([...decided.granted, ...decided.refused], asked) : []
     if (isBuiltIn(id)) refuse(`"${id}" is the name of a part of the host; rename it`)
     else if (taken !== undefined) refuse(`"${id}" is the name of ${taken} already; rename one of them`)
     else if (problem !== undefined) refuse(problem)
     else if (open.length)
       refuse(`asks for ${open.join(' and ')}, which nobody has granted; run svc-host plugins grant ${id}`)
     else {
-      const ungranted = beyond(decided.granted, asked)
-      const granted = found.kind === 'script' ? asked : asked.filter(each => !ungranted.includes(each))
-      const revision = [file, found.version, found.seal, granted.join(' '), await stampOf(file)].join('\n')
-      units.push({ ...found, granted, revision })
+      const isTrusted = found.kind === 'package' && decisions.trusted.includes(id)
+      const revision = [
+        file,
+        found.version,
+        found.seal,
+        isTrusted,
+        granted.join(' '),
+        await stampOf(file),
+      ].join('\n')
+      units.push({ ...found, granted, isTrusted, revision })
     }
   }
   return { units, refusals }
