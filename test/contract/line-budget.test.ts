@@ -25,9 +25,11 @@ const over = (sources: readonly Source[], limit: number): string[] =>
 // by 110 for hook points that stay shut while one who has a say is away, and for what else came beside them.
 // The realms were planned at 700 lines: two thirds of what is there is shapes, limits and sentences for what strangers get wrong.
 // By 600 for what reaches outside as far as permissions go, and for processes beside the isolates.
+// By 450 once both were there: what reaches outside takes 580 (files, fetch, exec and their parcels), the process realm 400:
+// its channel and supervision, its walls, CPU time and memory of its tree, and a bridge that is common to both.
 test('the kernel fits its budget', () => {
   expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(4570)
-  expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(2200)
+  expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(2650)
   expect(over(kernel, 250)).toEqual([])
 })
 
