@@ -37,7 +37,10 @@ const registriesOf = (given: readonly string[] = []): Record<string, string> =>
 /** How those that were worked on are now: what a person wants to read after it. */
 async function outcome(host: ApiClient, jobs: readonly Job[], ids: readonly string[]): Promise<Answer> {
   const records = (await listOf(host)).filter(({ id }) => ids.includes(id))
-  const lines = [...jobs.flatMap(({ log }) => log.map(line => `${line}.`)), ...records.map(sentence)]
+  // How they were in between is told no more.
+  const isPast = (line: string): boolean => records.some(({ id }) => line.startsWith(`${id} is `))
+  const told = jobs.flatMap(({ log }) => log.filter(line => !isPast(line)).map(line => `${line}.`))
+  const lines = [...told, ...records.map(sentence)]
   const isBroken = records.some(({ state, enabled }: ExtensionRecord) => enabled && state !== 'on')
   const units = ids.filter(id => !records.some(record => record.id === id))
   const asked = (await Promise.all(units.map(id => permissionsOf(host, id)))).flat()

@@ -251,11 +251,25 @@ test('what a plugin has done outside the process keeps it installed until it can
   expect(await installed()).toHaveLength(1)
 })
 
-test('a package for the isolate realm needs nobody’s trust: added, updated, taken back and removed', async () => {
+test('a package for the isolate realm needs nobody’s trust: added, updated, taken back and removed with all that was decided', async () => {
+  const setup = 'await ctx.storage.set("by", ctx.config.by)'
   const sandboxed = (options: PackageOptions) =>
-    pack('tiny', { ...options, realm: 'isolate', importsSdk: true })
+    pack('tiny', { setup, ...options, realm: 'isolate', importsSdk: true })
   await host.extensions.enable('plugins', true)
-  const before = tree()
+  /** What is on disk, and what the API says of everything that there was to say. */
+  const everything = async () => [
+    tree(),
+    ...(await Promise.all(
+      ['', '/tiny/permissions', '/tiny/config'].map(async path => {
+        const { status, json } = await host.inject('GET', `/extensions${path}`)
+        return { status, json }
+      }),
+    )),
+    await host.inject('GET', '/ext/tiny').then(({ status }) => status),
+    (await host.inject('GET', '/store/installed')).json,
+    (await host.inject('GET', '//openapi.json')).status,
+  ]
+  const before = await everything()
   expect(await add(await sandboxed(v1), { trust: false, grant: 'all' })).toMatchObject({ state: 'done' })
   expect(await answer('/ext/tiny')).toBe('1.0.0')
   expect(await add(await sandboxed(v2), { trust: false })).toMatchObject({ state: 'done' })
@@ -267,8 +281,13 @@ test('a package for the isolate realm needs nobody’s trust: added, updated, ta
   })
   expect(await operate('rollback', { pkg: 'svc-plugin-tiny' })).toMatchObject({ state: 'done' })
   expect(await answer('/ext/tiny')).toBe('1.0.0')
+  // Everything that can be decided about one, so that there is something to forget.
+  const put = (path: string, body: object) => host.inject('PUT', `/extensions/tiny${path}`, { body })
+  expect((await put('/config', { values: { by: 'night' } })).status).toBe(200)
+  expect((await put('/permissions', { refused: ['routes'] })).status).toBe(200)
+  expect((await put('', { enabled: false })).status).toBe(200)
   await operate('uninstall', { pkg: 'svc-plugin-tiny' })
-  expect(tree()).toEqual(before)
+  expect(await everything()).toEqual(before)
 })
 
 test('a token comes and goes with the package, and with it what the plugin has registered', async () => {

@@ -1,4 +1,5 @@
 // The verbs about permissions, and the question on a terminal what of them is granted.
+import { basename } from 'node:path'
 import { createInterface } from 'node:readline/promises'
 import type { Command } from 'commander'
 import {
@@ -69,6 +70,8 @@ export type GrantFlag = readonly string[] | true | undefined
 const bodyOf = (grant: GrantFlag): object =>
   grant === undefined ? {} : { grant: grant === true ? 'all' : grant }
 
+const nameOf = (target: string): string => (target.startsWith('file:') ? basename(target) : target)
+
 /** An operation that may ask for more: on a terminal the operator is asked, and it is done again with what was granted. */
 export async function operateWithGrant(
   context: CommandContext,
@@ -81,7 +84,7 @@ export async function operateWithGrant(
     return await operate(context, host, path, { ...body, ...bodyOf(grant) })
   } catch (error) {
     if (!(error instanceof AskedForMore) || grant !== undefined || !isTerminal(context)) throw error
-    if (!(await isGranted(context, error.target, error.asks))) throw error
+    if (!(await isGranted(context, nameOf(error.target), error.asks))) throw error
     return operate(context, host, path, { ...body, grant: error.asks })
   }
 }
