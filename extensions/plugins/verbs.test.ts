@@ -129,6 +129,11 @@ test('a new plugin passes its own test as it stands', async () => {
       err: expect.stringContaining('there already'),
     })
     expect(await type('new', 'My_Light')).toMatchObject({ code: 2 })
+    expect(await type('new', 'both', '--js', '--ts')).toMatchObject({ code: 2 })
+    expect(await type('new', 'free', '--license', 'a b')).toMatchObject({ code: 2 })
+    await type('new', 'free', '--license', 'GPL-3.0-or-later')
+    expect(JSON.parse(readFileSync('free/package.json', 'utf8')).license).toBe('GPL-3.0-or-later')
+    expect([existsSync('free/LICENSE'), existsSync('my-light/LICENSE')]).toEqual([false, true])
     expect(JSON.parse((await type('new', 'my-lamp', '--scope', '@acme', '--json')).out).data.files).toContain(
       'index.ts',
     )
