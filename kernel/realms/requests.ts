@@ -9,6 +9,13 @@ export const verdict = { done: 101, threw: 102, dead: 103 } as const
 /** Text of one request: an extension's modules are the largest. */
 export const requestLimitBytes = 16 * 1024 * 1024
 
+/** Becomes the snapshot that every isolate begins as. */
+export interface Boot {
+  readonly script: string
+  /** Run once, elsewhere, so that what it calls is kept as code. */
+  readonly warmUp: string
+}
+
 export interface Load {
   readonly memoryMb: number
   /** Every module by its key; `imports` leads from the names it imports to keys. */

@@ -4,15 +4,27 @@
 import { readSync, writeFileSync, writeSync } from 'node:fs'
 import ivm from 'isolated-vm'
 import { createPacketReader, encodePacket, type Packet, packetLimitBytes } from '../../sdk/realm/packets.ts'
-import { type Load, requestKind, requestLimitBytes, verdict } from './requests.ts'
+import { type Boot, type Load, requestKind, requestLimitBytes, verdict } from './requests.ts'
 
 interface Room {
   readonly isolate: ivm.Isolate
+  /** Collects all garbage of the isolate. */
+  readonly collect: ivm.Reference<() => void>
+  /** Whether it has run since it was last measured. */
+  isBusy: boolean
+  /** What it had in memory when it was last collected. */
+  restingBytes: number
   readonly receive: ivm.Reference<(text: string) => void>
   readonly drain: ivm.Reference<() => string>
 }
 
 type Answer = readonly [kind: number, text: string]
+
+/** An isolate at rest is collected when it has grown by so much, for so long in one go that nobody else notices. */
+const slackBytes = 2 ** 20
+const collectMs = 20
+/** Time limits that end together: each one that ends later would wake a thread for it, long after what it limits. */
+const togetherMs = 250
 
 const rooms = new Map<number, Room>()
 let snapshot: ivm.ExternalCopy<ArrayBuffer> | undefined
@@ -26,11 +38,18 @@ const said = (error: unknown): string => {
   }
 }
 
+const reference = { reference: true } as const
+/** The package must not have it. */
+const takeCollector = `const collect = gc
+delete globalThis.gc
+return () => collect({ type: 'major', flavor: 'last-resort' })`
+
 function load({ memoryMb, modules, runtime, main }: Load, limitMs: number): Room {
   const options = { memoryLimit: memoryMb, snapshot, onCatastrophicError: () => process.abort() }
   const isolate = new ivm.Isolate(options as ivm.IsolateOptions)
   try {
     const context = isolate.createContextSync()
+    const collect = context.evalClosureSync(takeCollector, [], { result: reference })
     const compiled = new Map<string, ivm.Module>()
     const keys = new Map<ivm.Module, string>()
     const compile = (key: string): ivm.Module => {
@@ -51,16 +70,17 @@ function load({ memoryMb, modules, runtime, main }: Load, limitMs: number): Room
       return module
     }
     const { namespace } = run(runtime)
-    const reference = { reference: true } as const
     const boot = namespace.getSync('boot', reference)
     const extension = run(main).namespace.getSync('default', reference)
     boot.applySync(undefined, [extension.derefInto()], { timeout: limitMs })
-    const room = {
+    return {
       isolate,
+      collect,
+      isBusy: true,
+      restingBytes: 0,
       receive: namespace.getSync('receive', reference),
       drain: namespace.getSync('drain', reference),
     }
-    return room
   } catch (error) {
     if (!isolate.isDisposed) isolate.dispose()
     throw error
@@ -68,10 +88,13 @@ function load({ memoryMb, modules, runtime, main }: Load, limitMs: number): Room
 }
 
 /** Runs the isolate until nothing of it can go on, then fetches what it has to say. */
-function enter({ isolate, receive, drain }: Room, text: string, limitMs: number): Answer {
+function enter(room: Room, text: string, limitMs: number): Answer {
+  const { isolate, receive, drain } = room
+  room.isBusy = true
   let stray: string | undefined
   try {
-    receive.applySync(undefined, [text], { timeout: limitMs })
+    const timeout = Math.ceil(limitMs + togetherMs - (performance.now() % togetherMs))
+    receive.applySync(undefined, [text], { timeout })
   } catch (error) {
     if (isolate.isDisposed) return [verdict.dead, 'it used more memory than it may']
     stray = said(error)
@@ -85,9 +108,27 @@ function enter({ isolate, receive, drain }: Room, text: string, limitMs: number)
   return stray === undefined ? [verdict.done, out] : [verdict.threw, `${stray}\n${out}`]
 }
 
+const bytesOf = (isolate: ivm.Isolate): number => {
+  const heap = isolate.getHeapStatisticsSync()
+  return heap.total_physical_size + heap.externally_allocated_size
+}
+
+function measure(room: Room, mayCollect: boolean): number {
+  if (room.isolate.isDisposed) return 0
+  const bytes = bytesOf(room.isolate)
+  const isResting = !room.isBusy
+  room.isBusy = false
+  if (!isResting || !mayCollect || bytes < room.restingBytes + slackBytes) return bytes
+  room.collect.applySync(undefined, [])
+  room.restingBytes = bytesOf(room.isolate)
+  return room.restingBytes
+}
+
 function answer({ kind, cell, amount, text }: Packet): Answer {
   if (kind === requestKind.boot) {
-    snapshot = ivm.Isolate.createSnapshot([{ code: text }]) as unknown as ivm.ExternalCopy<ArrayBuffer>
+    const { script, warmUp } = JSON.parse(text) as Boot
+    const made: unknown = ivm.Isolate.createSnapshot([{ code: script }], warmUp)
+    snapshot = made as ivm.ExternalCopy<ArrayBuffer>
     return [verdict.done, '']
   }
   if (kind === requestKind.open) {
@@ -95,10 +136,8 @@ function answer({ kind, cell, amount, text }: Packet): Answer {
     return [verdict.done, rooms.get(cell)!.drain.applySync(undefined, [], { timeout: amount })]
   }
   if (kind === requestKind.measure) {
-    const heaps = [...rooms].map(([id, { isolate }]) => {
-      const heap = isolate.isDisposed ? undefined : isolate.getHeapStatisticsSync()
-      return [id, (heap?.total_physical_size ?? 0) + (heap?.externally_allocated_size ?? 0)]
-    })
+    const began = performance.now()
+    const heaps = [...rooms].map(([id, room]) => [id, measure(room, performance.now() - began < collectMs)])
     return [verdict.done, JSON.stringify({ heaps })]
   }
   const room = rooms.get(cell)

@@ -1,4 +1,5 @@
 // A sandbox process as the host sees it: requests in order, one answer each, and an end as soon as that is not so.
+import { readFileSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname } from 'node:path'
@@ -8,12 +9,13 @@ import { z } from 'zod'
 import { createPacketReader, encodePacket, type Packet, parseStrict } from '../../sdk/realm/packets.ts'
 import { messageOf } from '../errors.ts'
 import { jailed } from './jail.ts'
-import { readZodScript } from './modules.ts'
+import { readBoot } from './modules.ts'
 import { requestKind, verdict } from './requests.ts'
 
+const verdicts: readonly number[] = Object.values(verdict)
 /** Beyond the time limit of what runs: for ending it, and for a busy machine. */
 const graceMs = 1000
-const bootLimitMs = 10_000
+const bootLimitMs = 30_000
 const heartbeatMs = 1000
 const measureLimitMs = 2000
 /** All that one process may have in memory. Limits of the kernel's own do not fit: V8 reserves far more than it uses. */
@@ -45,6 +47,10 @@ interface Asked {
   reject(error: Error): void
 }
 
+/** An isolate is small: more threads that collect garbage cost more than they give. */
+const flags =
+  '--no-node-snapshot --single-threaded-gc --expose-gc --disable-warning=ExperimentalWarning'.split(' ')
+
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
 
@@ -72,7 +78,7 @@ async function makeCommandLine(): Promise<string[]> {
   return jailed({
     jail,
     command: node,
-    args: ['--no-node-snapshot', '--disable-warning=ExperimentalWarning', `/realm/${own[0]}`],
+    args: [...flags, `/realm/${own[0]}`],
   })
 }
 
@@ -89,9 +95,13 @@ async function innermost(pid: number): Promise<number> {
   return child ? innermost(Number(child)) : pid
 }
 
-async function residentBytes(pid: number): Promise<number> {
-  const fields = (await readFile(`/proc/${pid}/statm`, 'latin1').catch(() => '')).split(' ')
-  return Number(fields[1] ?? 0) * 4096
+/** At once: for a few microseconds the pool's threads are not woken, twenty times a second. */
+function residentBytes(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1]) * 4096
+  } catch {
+    return 0
+  }
 }
 
 let made: Promise<string[]> | undefined
@@ -132,7 +142,7 @@ export async function startSandbox(start: StartProcess, label: string, log: Log)
   }
   /** Answers come in order, so that the first request is the one that runs, since the answer before. */
   let since = 0
-  const look = async (): Promise<void> => {
+  const look = (): void => {
     const [first] = asked
     if (!first || end) {
       clearInterval(watch)
@@ -141,21 +151,20 @@ export async function startSandbox(start: StartProcess, label: string, log: Log)
     }
     const limitMs = first.limitMs + graceMs
     const isLate = performance.now() - since > limitMs
-    const bytes = isLate ? 0 : await residentBytes(inner)
-    if (first !== asked[0]) return
     if (isLate) finish(`did not answer for ${limitMs} ms`, culpritOf(first))
-    else if (bytes > memoryMb * 2 ** 20) finish(`took over ${memoryMb} MB of memory`, culpritOf(first))
+    else if (residentBytes(inner) > memoryMb * 2 ** 20)
+      finish(`took over ${memoryMb} MB of memory`, culpritOf(first))
   }
   const watchFirst = (): void => {
     since = performance.now()
-    watch ??= setInterval(() => void look(), lookMs)
+    watch ??= setInterval(look, lookMs)
   }
   const culpritOf = (first: Asked | undefined): number | undefined => first?.cell || undefined
 
   const read = createPacketReader()
   const take = (packet: Packet): void => {
     const first = asked.shift()
-    const isKnown = Object.values<number>(verdict).includes(packet.kind)
+    const isKnown = verdicts.includes(packet.kind)
     if (!first || packet.seq !== first.seq || packet.cell !== first.cell || !isKnown) {
       if (first) asked.unshift(first)
       finish('gave an answer that nobody had asked for', culpritOf(first))
@@ -197,7 +206,7 @@ export async function startSandbox(start: StartProcess, label: string, log: Log)
   heart.unref()
 
   try {
-    await request(requestKind.boot, 0, await readZodScript(), bootLimitMs)
+    await request(requestKind.boot, 0, JSON.stringify(await readBoot()), bootLimitMs)
     inner = await innermost(child.pid)
   } catch (error) {
     finish(messageOf(error))

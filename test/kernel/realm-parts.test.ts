@@ -1,8 +1,11 @@
 // The parts of the realms that can be told alone: what a stranger's schema becomes, and what becomes of a stranger that breaks.
+import { createContext, runInContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import * as zod from 'zod'
 import { z } from 'zod'
 import { createFlow } from '../../kernel/realms/flow.ts'
+import { readBoot } from '../../kernel/realms/modules.ts'
 import { type History, judge } from '../../kernel/realms/policy.ts'
 import { revive, reviveText } from '../../kernel/realms/schemas.ts'
 
@@ -136,4 +139,26 @@ test('a flow lets so many through in a second, and tells of the rest', async () 
   expect(Array.from({ length: 5 }, may)).toEqual([true, true, true, false, false])
   await new Promise(done => setTimeout(done, 1050))
   expect([may(), leftOut]).toEqual([true, [2]])
+})
+
+test('zod in an isolate has all that it has outside, but for what is left out by intent', async () => {
+  const { script, warmUp } = await readBoot()
+  const context = createContext({})
+  runInContext(script, context)
+  runInContext(warmUp, context)
+  const inner = runInContext('svcHostZod', context)
+  const kinds = (all: object): string[] => Object.entries(all).map(([name, it]) => `${name} ${typeof it}`)
+  const missing = (outer: object, inside: object): string[] => {
+    const has = new Set(kinds(inside))
+    return kinds(outer).filter(each => !has.has(each))
+  }
+  const leftOut = /^(INVALID|fromJSONSchema|withParser|compile|compileFn|ZodCompile\w+) /
+  expect(missing(zod, inner).filter(each => !leftOut.test(each))).toEqual([])
+  for (const part of ['core', 'util', 'iso', 'coerce', 'regexes'] as const)
+    expect(missing(z[part], inner[part]).filter(each => !leftOut.test(each))).toEqual([])
+  expect(inner.z.object({ a: inner.z.int() }).safeParse({ a: 1.5 }).error.issues[0].message).toBe(
+    z.object({ a: z.int() }).safeParse({ a: 1.5 }).error!.issues[0]!.message,
+  )
+  // Else the rewriting has missed what it is for, and each isolate would pay for it.
+  expect(script).not.toMatch(/__createBinding|getOwnPropertyNames\(exports\)/)
 })
