@@ -10,7 +10,7 @@ import type { Bus } from './events.ts'
 import { makeFolder } from './folder.ts'
 import type { Hooks } from './hooks.ts'
 import type { OwnedRoute } from './http.ts'
-import type { Journal } from './journal.ts'
+import type { Journal, Kept } from './journal.ts'
 import type { Rights } from './permissions.ts'
 import { startProcess } from './process.ts'
 import { createExec } from './realms/exec.ts'
@@ -59,7 +59,7 @@ export interface Subject {
   readonly builtin: boolean
   readonly config: unknown
   readonly log: Log
-  readonly undo: { kinds: UndoKinds; undoFile?: string }
+  readonly undo: { kinds: UndoKinds; undoFile?: string; installed?: Kept['installed'] }
   readonly effects: Effects
 }
 
@@ -135,12 +135,12 @@ function createVerbs(subject: Subject, effects: Effects, reach: Reach): Scope {
       effects.register(`tap ${point.id}`, () => reach.hooks.tap(owner, point as never, fn as never, order))
     },
     async durable(kind, record, change) {
-      const { kinds, undoFile } = subject.undo
+      const { kinds, ...where } = subject.undo
       const how = kinds[kind]
       if (!how) throw new Error(`the undo module of ${owner} has no kind "${kind}"; add it there`)
       const undo = (kept: object) => how.undo(kept)
       const label = `durable ${kind}`
-      return makeDurable(effects, reach.journal, { label, kind, record, undoFile, undo, change })
+      return makeDurable(effects, reach.journal, { label, kind, record, ...where, undo, change })
     },
     process: (label, spec) => startProcess(effects, { ...reach, log }, label, spec),
     folder: (label, options) => makeFolder(effects, reach.journal, label, options),

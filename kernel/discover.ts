@@ -113,6 +113,8 @@ const cannotRun = (manifest: Manifest): string | undefined => {
   if (!semver.satisfies(sdkVersion, manifest.sdk)) {
     return `needs sdk ${manifest.sdk}, but this host has ${sdkVersion}; install a version made for it`
   }
+  if (manifest.undo !== undefined && manifest.realm !== 'kernel')
+    return `has an undo module, which the ${manifest.realm} realm does not run; leave "undo" out of extension.json`
   return undefined
 }
 
@@ -151,7 +153,8 @@ export async function readExtension(
   if (name !== undefined && manifest.id !== name)
     return refuse(`extension.json: id is "${manifest.id}", but its folder is "${name}"`)
   const undo = sourceFile(folder, manifest.undo ?? 'undo.ts')
-  const hasUndo = manifest.undo !== undefined || existsSync(undo)
+  // It would run in the host's process.
+  const hasUndo = manifest.realm === 'kernel' && (manifest.undo !== undefined || existsSync(undo))
   const problem = cannotRun(manifest)
   const mainFile = sourceFile(folder, manifest.main)
   return {

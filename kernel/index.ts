@@ -102,11 +102,11 @@ export async function startHost(options: HostOptions): Promise<Host> {
 
     const journal = await openJournal(join(configDir, 'journal'), log)
     steps.add('journal', () => journal.close())
-    await undoLeftovers(journal, early, log)
+    const ledger = await openLedger(configDir, warn)
+    await undoLeftovers(journal, early, ledger, log)
 
     const identity = await loadIdentity(configDir, warn)
     const adminToken = await loadAdminToken(configDir, env, warn)
-    const ledger = await openLedger(configDir, warn)
     const rightsOf = createRights(ledger)
 
     const bus = createBus(faults.report)

@@ -15,6 +15,8 @@ const Kept = z.object({
   kind: z.string(),
   /** Module that takes the effect back; absent for the kernel's own kinds. */
   undoFile: z.string().optional(),
+  /** Of an installed package: where it lies, and what it held. */
+  installed: z.object({ folder: z.string(), seal: z.string().optional() }).optional(),
   record: z.record(z.string(), z.unknown()),
 })
 /** A durable effect that has not been taken back. */

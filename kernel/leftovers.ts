@@ -2,8 +2,10 @@
 import type { Log } from 'svc-host/sdk'
 import { type Found, loadDefault, type UndoKinds } from './discover.ts'
 import { messageOf, runAs, within } from './errors.ts'
+import { checkSeal } from './examine.ts'
 import { undoFolder } from './folder.ts'
 import type { Journal, Kept } from './journal.ts'
+import type { Ledger } from './ledger.ts'
 import { undoProcess } from './process.ts'
 
 const undoLimitMs = 10_000
@@ -12,7 +14,12 @@ const undoLimitMs = 10_000
 const ownKinds = { process: { undo: undoProcess }, folder: { undo: undoFolder } } as UndoKinds
 
 /** Undoes what is left and says so; what cannot be undone stays in the journal, and that is said too. */
-export async function undoLeftovers(journal: Journal, found: readonly Found[], log: Log): Promise<void> {
+export async function undoLeftovers(
+  journal: Journal,
+  found: readonly Found[],
+  ledger: Pick<Ledger, 'isTrusted'>,
+  log: Log,
+): Promise<void> {
   const left = journal.live().reverse()
   if (left.length === 0) return
   const counts = new Map<string, number>()
@@ -20,7 +27,7 @@ export async function undoLeftovers(journal: Journal, found: readonly Found[], l
     const name = `${kept.kind} of ${kept.owner}`
     let outcome: string
     try {
-      outcome = await settle(kept, found)
+      outcome = await settle(kept, found, ledger)
       if (outcome === 'undone') await journal.strike(kept.id)
       log.info(`${outcome} ${name}, left by an earlier run`, { record: kept.record })
     } catch (error) {
@@ -36,20 +43,32 @@ export async function undoLeftovers(journal: Journal, found: readonly Found[], l
 }
 
 /** The module of the version that made the change stays on disk until its records have drained. */
-async function kindsOf({ owner, kind, undoFile }: Kept, found: readonly Found[]): Promise<UndoKinds> {
+async function kindsOf(
+  kept: Kept,
+  found: readonly Found[],
+  ledger: Pick<Ledger, 'isTrusted'>,
+): Promise<UndoKinds> {
+  const { owner, kind, undoFile, installed } = kept
   if (undoFile === undefined && kind in ownKinds) return ownKinds
-  const fallback = found.find(({ id }) => id === owner)?.loadUndo
+  // A stranger's module runs in this process only where the stranger may, and is what it was when it made the change.
+  const isStranger = installed !== undefined || found.some(({ id, builtin }) => id === owner && !builtin)
+  if (isStranger && !ledger.isTrusted(owner))
+    throw new Error(`${owner} is not trusted in the host's own process; trust it to have this taken back`)
+  if (installed?.seal !== undefined) await checkSeal(installed.folder, installed.seal)
+  const own = found.find(({ id }) => id === owner)
   try {
     if (undoFile !== undefined) return await loadDefault<UndoKinds>(undoFile)
   } catch (error) {
-    if (!fallback) throw error
+    if (!own?.loadUndo) throw error
   }
-  if (!fallback) throw new Error('its extension is not here, and the record names no undo module')
-  return fallback()
+  if (!own?.loadUndo) throw new Error('its extension is not here, and the record names no undo module')
+  if (own.seal !== undefined) await checkSeal(own.folder, own.seal)
+  return own.loadUndo()
 }
 
-async function settle(kept: Kept, found: readonly Found[]): Promise<'undone' | 'kept'> {
-  const how = (await kindsOf(kept, found))[kept.kind]
+async function settle(...given: Parameters<typeof kindsOf>): Promise<'undone' | 'kept'> {
+  const [kept] = given
+  const how = (await kindsOf(...given))[kept.kind]
   if (!how) throw new Error(`the undo module has no kind "${kept.kind}"`)
   const work = async (): Promise<'undone' | 'kept'> => {
     if (await how.adopt?.(kept.record)) return 'kept'

@@ -74,8 +74,9 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
         if (wanted === service) services[name] = offer.service
     }
     const kinds = (await found.loadUndo?.()) ?? {}
-    const undo = found.undoFile === undefined ? { kinds } : { kinds, undoFile: found.undoFile }
-    const { manifest, builtin } = found
+    const { manifest, builtin, folder, undoFile, seal } = found
+    const installed = builtin ? undefined : { folder, seal }
+    const undo = undoFile === undefined ? { kinds } : { kinds, undoFile, installed }
     effects.refuse('setup')
     await definition.setup(
       createContext({ manifest: manifest!, builtin, config, log, undo, effects }, reach),

@@ -61,7 +61,7 @@ test('each broken manifest is listed with its reason, and the good one runs', as
   await write(join(builtin, 'ranges'), { ...good, id: 'ranges', requires: { 'a.b': 'latest!' } })
   await write(join(builtin, 'renamed'), good)
   await write(join(builtin, 'future'), { ...good, id: 'future', sdk: '^9.0.0' })
-  await write(join(builtin, 'boxed'), { ...good, id: 'boxed', realm: 'process' })
+  await write(join(builtin, 'boxed'), { ...good, id: 'boxed', realm: 'process', undo: 'undo.ts' })
   await write(join(builtin, 'escape'), { ...good, id: 'escape', main: '../../x.js' })
   await mkdir(join(builtin, 'no-manifest'))
   const found = await problems()
@@ -72,7 +72,9 @@ test('each broken manifest is listed with its reason, and the good one runs', as
   expect(found['ranges']).toBe('extension.json: requires.a.b: must be a range of versions')
   expect(found['renamed']).toBe('extension.json: id is "good", but its folder is "renamed"')
   expect(found['future']).toBe('needs sdk ^9.0.0, but this host has 1.0.0; install a version made for it')
-  expect(found['boxed']).toBe('wants the process realm, which this version of the host cannot run yet')
+  expect(found['boxed']).toBe(
+    'has an undo module, which the process realm does not run; leave "undo" out of extension.json',
+  )
   expect(found['escape']).toBe('extension.json: main: must be a path inside the folder')
   const records = await run()
   expect(records.filter(({ state }) => state === 'on').map(({ id }) => id)).toEqual(['good'])
