@@ -1,6 +1,7 @@
 // A clock that stands still until a test moves it: for the timers and the time of extensions, and nothing of the host's own.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { syncBuiltinESMExports } from 'node:module'
+import timersModule from 'node:timers'
 import promises from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { currentOwner } from '../../kernel/errors.ts'
@@ -27,11 +28,12 @@ export interface HostClock {
   nowMs(): number
   setTimeout(run: () => unknown, ms: number): unknown
   clearTimeout(timer: unknown): void
-  /** Told of each change of the time; returns the way back. */
+  /** Told the time, now and at each change; returns the way back. */
   follow(told: (nowMs: number) => void): () => void
 }
 
-const real = { setTimeout, setInterval, clearTimeout, clearInterval, setImmediate, Date }
+const realTimers = { setTimeout, setInterval, clearTimeout, clearInterval }
+const real = { ...realTimers, setImmediate, Date }
 const { setTimeout: realDelay } = promises
 const { timeout: realTimeout } = AbortSignal
 const kernel = fileURLToPath(new URL('../../kernel/', import.meta.url))
@@ -126,7 +128,7 @@ export function installClock(): FakeClock & HostClock & { remove(): void } {
       signal?.addEventListener('abort', gone, { once: true })
     })
   const FakeDate = dateAt(real.Date, below => (isExtension(below) ? now : real.Date.now()))
-  Object.assign(globalThis, {
+  const patched = {
     setTimeout: either(
       (run: Run, ms = 0, ...args: unknown[]) => start(() => run(...args), ms),
       real.setTimeout,
@@ -137,8 +139,9 @@ export function installClock(): FakeClock & HostClock & { remove(): void } {
     ),
     clearTimeout: stopper(real.clearTimeout),
     clearInterval: stopper(real.clearInterval),
-    Date: FakeDate,
-  })
+  }
+  Object.assign(globalThis, patched, { Date: FakeDate })
+  Object.assign(timersModule, patched)
   Object.assign(promises, {
     setTimeout: either(
       async (ms = 1, value?: unknown, { signal }: { signal?: AbortSignal } = {}) =>
@@ -162,6 +165,7 @@ export function installClock(): FakeClock & HostClock & { remove(): void } {
     setTimeout: start,
     clearTimeout: stop,
     follow(told) {
+      told(now)
       followers.add(told)
       return () => void followers.delete(told)
     },
@@ -184,6 +188,7 @@ export function installClock(): FakeClock & HostClock & { remove(): void } {
     remove() {
       isInstalled = false
       Object.assign(globalThis, real)
+      Object.assign(timersModule, realTimers)
       Object.assign(promises, { setTimeout: realDelay })
       syncBuiltinESMExports()
       AbortSignal.timeout = realTimeout

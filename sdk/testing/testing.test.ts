@@ -50,7 +50,7 @@ test.for(['kernel', 'isolate'] as const)(
       const count = async () => (await host.inject('GET', '/ext/counter')).json
       const began = host.clock.now()
       await delay(30)
-      expect(await count()).toMatchObject({ once: 0, each: 0, late: 0 })
+      expect(await count()).toMatchObject({ once: 0, each: 0, late: 0, now: began, date: began })
       await host.clock.advance(2500)
       expect(await count()).toMatchObject({
         once: 0,
