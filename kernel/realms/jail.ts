@@ -40,10 +40,11 @@ const sharedTasks = 4096
 
 /** The command line of a process behind these walls; rejects with a sentence where they cannot be had. */
 export async function jailed({ command, args = [], cwd = '/', jail }: Jailed): Promise<string[]> {
-  if (!(await canRun('bwrap', '--version')))
+  await run('/usr/bin/env', ['bwrap', '--version']).catch(() => {
     throw new Error(
       'bubblewrap is missing, and no stranger’s code runs without it; install it (apt install bubblewrap)',
     )
+  })
   const { mounts, writable = [], hidden = [], fileBytes = 0, tasks } = jail
   const drop = isRoot() ? await asAccount() : []
   const count = tasks === undefined ? [] : await countedApart(drop, tasks)
