@@ -3,29 +3,18 @@ import { execFile } from 'node:child_process'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import process from 'node:process'
-import type { CommandContext } from 'svc-host/sdk'
-import type { Check, Finding } from './doctor.ts'
+import type { Check } from './doctor.ts'
+import {
+  error,
+  type FolderOptions,
+  type Found,
+  isThere,
+  namesIn,
+  packageChecks,
+  warning,
+} from './doctor-packages.ts'
 import { installedPackages } from './installed.ts'
-import { keptVersions, type Ledger, layoutOf, readLedger } from './ledger.ts'
-
-type Found = Omit<Finding, 'check'>
-
-export interface FolderOptions extends Pick<CommandContext, 'configDir' | 'examine'> {
-  /** Whether a host runs with this folder: some things are only left over when none does. */
-  readonly isRunning: boolean
-  /** Ask registries, too. */
-  readonly mayAskNetwork: boolean
-}
-
-const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
-const error = (what: string, remedy?: string, id?: string): Found => finding('error', what, remedy, id)
-const warning = (what: string, remedy?: string, id?: string): Found => finding('warning', what, remedy, id)
-const finding = (level: Finding['level'], what: string, remedy?: string, id?: string): Found => ({
-  level,
-  what,
-  ...(remedy !== undefined && { remedy }),
-  ...(id !== undefined && { id }),
-})
+import { layoutOf, readLedger } from './ledger.ts'
 
 const runs = (command: string, ...args: string[]): Promise<string | undefined> =>
   new Promise(done => {
@@ -87,47 +76,12 @@ function owedIn(text: string): { owner: string; kind: string }[] {
   return [...live.values()]
 }
 
-export function folderChecks({ configDir, examine, isRunning, mayAskNetwork }: FolderOptions): Check[] {
+export function folderChecks(options: FolderOptions): Check[] {
+  const { configDir, isRunning, mayAskNetwork } = options
   const layout = layoutOf(configDir)
-  /** Only once it could be read. */
-  const readable = (): Promise<Ledger | undefined> => readLedger(layout).catch(() => undefined)
-
-  const eachInstalled = async (
-    look: (
-      pkg: { id: string; pkg: string; version: string; folder: string },
-      ledger: Ledger,
-    ) => Promise<Found[]>,
-  ): Promise<Found[]> => {
-    const ledger = await readable()
-    if (!ledger) return [finding('skipped', 'the ledger cannot be read')]
-    const found: Found[] = []
-    for (const each of installedPackages(ledger))
-      found.push(...(await look({ ...each, folder: join(layout.versions, each.id, each.version) }, ledger)))
-    return found
-  }
-  const isThere = (path: string): Promise<boolean> =>
-    stat(path).then(
-      () => true,
-      () => false,
-    )
 
   return [
-    {
-      name: 'ledger',
-      async look() {
-        const ledger = await readLedger(layout)
-        const trials = Object.values(ledger.packages).filter(({ fallback }) => fallback !== undefined)
-        const cut = isRunning
-          ? []
-          : trials.map(({ id }) => warning('an update was cut short', 'the next start takes it back', id))
-        const gone = isRunning
-          ? []
-          : ledger.removing.map(({ id }) =>
-              warning('its removal was cut short', 'the next start ends it', id),
-            )
-        return [...cut, ...gone]
-      },
-    },
+    ...packageChecks(options),
     {
       name: 'settings',
       async look() {
@@ -150,95 +104,6 @@ export function folderChecks({ configDir, examine, isRunning, mayAskNetwork }: F
       },
     },
     {
-      name: 'versions',
-      look: () =>
-        eachInstalled(async ({ id, pkg, version, folder }) =>
-          (await isThere(folder))
-            ? []
-            : [
-                error(
-                  `${pkg} ${version} is in the ledger, but not in ${folder}`,
-                  `svc-host plugins remove ${id}, and add it again`,
-                  id,
-                ),
-              ],
-        ),
-    },
-    {
-      name: 'seals',
-      look: () =>
-        eachInstalled(async ({ id, pkg, version, folder }, { seals }) => {
-          if (!(await isThere(folder))) return []
-          const seal = seals[pkg]?.[version]
-          if (seal === undefined)
-            return [
-              warning(
-                'nothing says what its files were, so nobody checks them',
-                `svc-host plugins add ${pkg} installs it anew`,
-                id,
-              ),
-            ]
-          const now = await examine(folder).then(
-            ({ seal }) => seal,
-            (cause: Error) => cause.message,
-          )
-          if (now === seal) return []
-          const what = now.startsWith('sha512-')
-            ? `its files in ${folder} are not those that were installed`
-            : now
-          return [error(what, `svc-host plugins remove ${id}, and add it again`, id)]
-        }),
-    },
-    {
-      name: 'manifests',
-      look: () =>
-        eachInstalled(async ({ id, folder }) => {
-          // Without one it is a unit of the runner.
-          if (!(await isThere(join(folder, 'extension.json')))) return []
-          const { problem, manifest } = await examine(folder)
-          if (problem !== null) return [error(problem, `svc-host plugins update ${id}, or remove it`, id)]
-          return manifest && manifest.id !== id
-            ? [error(`its manifest has the id ${manifest.id}`, `svc-host plugins remove ${id}`, id)]
-            : []
-        }),
-    },
-    {
-      name: 'leftovers',
-      async look() {
-        const ledger = await readable()
-        if (!ledger) return [finding('skipped', 'the ledger cannot be read')]
-        const kept = new Map<string, string[]>()
-        for (const { pkg, id } of installedPackages(ledger)) kept.set(id, keptVersions(ledger, pkg))
-        const found: Found[] = []
-        for (const id of await namesIn(layout.versions))
-          for (const version of await namesIn(join(layout.versions, id)))
-            if (!kept.get(id)?.includes(version))
-              found.push(
-                warning(
-                  `${join(layout.versions, id, version)} is in no ledger`,
-                  'the next package operation, or the next start, removes it',
-                ),
-              )
-        for (const path of isRunning ? [] : [layout.work, `${layout.ledger}.new`])
-          if (await isThere(path))
-            found.push(
-              warning(`${path} was left by an operation that was cut short`, 'the next start removes it'),
-            )
-        for (const id of await namesIn(join(configDir, 'plugin-state')))
-          if (
-            !kept.has(id) &&
-            !(await isThere(join(configDir, 'scripts', `${id}.ts`))) &&
-            !(await isThere(join(configDir, 'scripts', `${id}.js`)))
-          )
-            found.push({
-              level: 'ok',
-              what: `${join(configDir, 'plugin-state', id)} is kept of one that is not installed`,
-              id,
-            })
-        return found
-      },
-    },
-    {
       name: 'secrets',
       look: async () => [
         ...(await checkModes([configDir], 0o077, 'can be looked into by others', '700')),
@@ -252,7 +117,7 @@ export function folderChecks({ configDir, examine, isRunning, mayAskNetwork }: F
         const units = (await namesIn(scripts))
           .filter(name => /\.[jt]s$/.test(name))
           .map(name => join(scripts, name))
-        const ledger = await readable()
+        const ledger = await readLedger(layout).catch(() => undefined)
         const folders = ledger
           ? installedPackages(ledger).map(({ id, version }) => join(layout.versions, id, version))
           : []

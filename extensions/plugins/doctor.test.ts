@@ -70,12 +70,12 @@ test('without a host, the folder says what is wrong with it', async () => {
   expect(code).toBe(1)
   expect(told(findings)).toEqual(
     [
-      /^error settings : .*good\.json cannot be used: .*JSON.* → mend it/,
       /^error versions gone: svc-plugin-gone 1\.0\.0 is in the ledger, but not in .* → svc-host plugins remove gone/,
       /^error seals changed: its files in .* are not those that were installed → svc-host plugins remove changed/,
       /^error manifests newer: needs sdk \^9\.0\.0, but this host has .* → svc-host plugins update newer/,
       /^error manifests garbled: .*fly/,
       /^warning leftovers : .*good\/0\.9\.0 is in no ledger/,
+      /^error settings : .*good\.json cannot be used: .*JSON.* → mend it/,
       /^error secrets : .*mgmt-token can be read or changed by others → chmod 600 /,
       /^error unit files : .*lamp\.js can be changed by everybody, and is not run → chmod o-w /,
       /^warning journal good: lamp of it is in force, though no host runs/,
