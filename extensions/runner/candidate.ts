@@ -19,6 +19,7 @@ export interface Candidate {
 /** What cannot run, and why, as a sentence. */
 export interface Refusal {
   readonly id: string
+  readonly kind: 'script' | 'package'
   readonly file: string
   readonly why: string
 }

@@ -19,7 +19,8 @@ import { unitName } from './api.ts'
 import { type BackoffOptions, createBackoff, usualBackoff } from './backoff.ts'
 import { runnerOf } from './holder.ts'
 import type { RunnerChoice, RunnerState } from './schema.ts'
-import { replace } from './unit-tokens.ts'
+import { readUnitStates } from './unit-states.ts'
+import { dropUnitTokens, replace } from './unit-tokens.ts'
 import { findUnits } from './units.ts'
 
 /** How often it looks whether something has come to run. */
@@ -96,7 +97,7 @@ export function createHostedRunner(options: HostedOptions): HostedRunner {
     // What is refused is for the runner to tell of.
     return units.length + refusals.length > 0
   }
-  const stateWith = (isInstalled: boolean): RunnerState => {
+  const stateWith = async (isInstalled: boolean): Promise<RunnerState> => {
     const running = runnerOf(configDir) !== undefined
     return {
       installed: isInstalled,
@@ -105,6 +106,7 @@ export function createHostedRunner(options: HostedOptions): HostedRunner {
       unit: unitName,
       principal: process.getuid?.() === 0 ? unprivilegedAccount : userInfo().username,
       ...(!running && detail !== undefined && { detail }),
+      units: running ? await readUnitStates(configDir) : [],
     }
   }
   const isInstalled = async (): Promise<boolean> => choice.value.enabled === true || (await hasUnits())
@@ -112,6 +114,11 @@ export function createHostedRunner(options: HostedOptions): HostedRunner {
     const text = JSON.stringify([state.enabled, state.running])
     if (lastTold !== '' && text !== lastTold) onChange(state)
     lastTold = text
+  }
+
+  /** A runner that was killed could not take back the tokens of its units. */
+  const dropTokens = async (): Promise<void> => {
+    if (runnerOf(configDir) === undefined) await dropUnitTokens(configDir).catch(() => {})
   }
 
   const open = async (): Promise<void> => {
@@ -138,6 +145,7 @@ export function createHostedRunner(options: HostedOptions): HostedRunner {
     })
     void started.exited.then(({ code, signal }) => {
       if (child === started) child = undefined
+      void dropTokens()
       if (isOver) return
       const waitMs = waitAfter(performance.now() - sinceMs)
       notBeforeMs = performance.now() + waitMs
@@ -166,7 +174,7 @@ export function createHostedRunner(options: HostedOptions): HostedRunner {
         detail = (error as Error).message
         log.warn('the plugin runner cannot be started', { err: error })
       })
-    tell(stateWith(installed))
+    tell(await stateWith(installed))
   }
   let turn = Promise.resolve()
   const look = (): Promise<void> => {
@@ -187,6 +195,7 @@ export function createHostedRunner(options: HostedOptions): HostedRunner {
       const again = (): void => void look().catch(error => log.warn('the plugin runner', { err: error }))
       const timer = setInterval(again, lookMs)
       timer.unref()
+      turn = dropTokens()
       again()
       return async () => {
         isOver = true

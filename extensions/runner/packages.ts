@@ -60,7 +60,7 @@ export async function findPackages(pluginsDir: string): Promise<FoundPackages> {
   const nothing: z.output<typeof Ledger> = { dependencies: {}, seals: {} }
   const ledger = existsSync(ledgerFile)
     ? await readJson(ledgerFile, Ledger).catch((error: Error) => {
-        refusals.push({ id: 'installed-packages', file: ledgerFile, why: error.message })
+        refusals.push({ id: 'installed-packages', kind: 'package', file: ledgerFile, why: error.message })
         return nothing
       })
     : nothing
@@ -77,7 +77,7 @@ export async function findPackages(pluginsDir: string): Promise<FoundPackages> {
       if (!place) throw new Error(`package ${pkg} is not there; install it again`)
       candidates.push(await readPackage(id, await realpath(place), ledger.seals[pkg]?.[wanted]))
     } catch (error) {
-      refusals.push({ id, file: place ?? places[0]!, why: (error as Error).message })
+      refusals.push({ id, kind: 'package', file: place ?? places[0]!, why: (error as Error).message })
     }
   }
   return { candidates, refusals, extensions }

@@ -450,6 +450,11 @@ test('the host runs it while there is something to run, and says how it fares', 
       async () => (await other.inject('GET', '/logs')).text.includes('plugin:waits'),
       patientMs,
     )
+    await until('its state', async () => {
+      const { units } = await state()
+      return units.some((unit: object) => JSON.stringify(unit).includes('running')) && units
+    })
+    expect((await state()).units).toEqual([{ id: 'waits', kind: 'script', state: 'running', restarts: 0 }])
     expect((await other.inject('POST', '/store/runtime', { body: {} })).status).toBe(400)
     const off = await other.inject('POST', '/store/runtime', { body: { enabled: false } })
     expect(off.json).toMatchObject({ installed: true, enabled: false, running: false })

@@ -5,17 +5,19 @@ import { lstat, mkdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type ApiClient, connect, readLineValue } from 'svc-host/client'
 import type { CommandContext } from 'svc-host/sdk'
 import { type BackoffOptions, usualBackoff } from './backoff.ts'
+import type { Refusal } from './candidate.ts'
 import { takeRunnerLock } from './holder.ts'
+import { createHostLink } from './host-link.ts'
 import { launch } from './launch.ts'
 import type { Level } from './lines.ts'
 import { createLogBatches } from './log-batches.ts'
 import { RunnerChoice } from './schema.ts'
 import { type Supervised, supervise } from './supervise.ts'
+import { createUnitStates } from './unit-states.ts'
 import { syncUnitTokens } from './unit-tokens.ts'
-import { type Findings, findUnits, type Places, stampOfAll, type Unit } from './units.ts'
+import { findUnits, type Places, stampOfAll, type Unit } from './units.ts'
 
 export interface RunnerOptions extends Places, Pick<CommandContext, 'jailed' | 'examine' | 'signal'> {
   /** Told every line as well, such as a terminal. */
@@ -67,19 +69,13 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
   const socketsDir = await makeSocketsDir(configDir)
   const running = new Map<string, Running>()
   const told = new Set<string>()
-  let host: ApiClient | undefined
-
-  const batches = createLogBatches(async (entries, stop) => {
-    try {
-      const token = readLineValue(await readFile(join(configDir, 'plugin-token'), 'utf8'))
-      host ??= await connect({ configDir, env: {}, ...(token !== undefined && { token }) })
-      await host.request('POST', '/plugins/logs', { entries }, { signal: stop })
-    } catch (error) {
-      host?.close()
-      host = undefined
-      throw error
-    }
-  })
+  let refused: readonly Refusal[] = []
+  const host = createHostLink(configDir)
+  const batches = createLogBatches(host.send)
+  const states = createUnitStates(configDir, () => [
+    ...[...running.values()].map(({ unit: { id, kind }, life }) => ({ id, kind, ...life.standing })),
+    ...refused.map(({ id, kind, why }) => ({ id, kind, state: 'refused' as const, why, restarts: 0 })),
+  ])
   const say = (level: Level, source: string, msg: string): void => {
     print(level, source, msg)
     batches.add({ ts_ms: Date.now(), level, source, msg })
@@ -95,11 +91,13 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
   }
 
   /** A refusal is told once, and again when it has become another. */
-  const tellRefusals = ({ refusals }: Pick<Findings, 'refusals'>): void => {
+  const tellRefusals = (refusals: readonly Refusal[]): void => {
     const now = new Set(refusals.map(({ id, file, why }) => `${id} is not run: ${why} (${file})`))
     for (const text of now) if (!told.has(text)) say('ERROR', 'runner', text)
     told.clear()
     for (const text of now) told.add(text)
+    refused = refusals
+    states.touch()
   }
 
   const checkSeal = async ({ folder, seal }: Unit): Promise<void> => {
@@ -118,6 +116,7 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
       backoff,
       graceMs,
       say: (level, text) => say(level, id, text),
+      onChange: states.touch,
       async start() {
         await checkSeal(unit)
         return launch(unit, token, { configDir, jailed, socketsDir, memoryMb: options.memoryMb, note })
@@ -127,9 +126,10 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
   }
 
   /** Ends what has gone or changed, all at once, and starts what has come or changed. */
-  const follow = async (findings: Findings): Promise<void> => {
-    tellRefusals(findings)
-    const units = (await isEnabled()) ? findings.units : []
+  const follow = async (): Promise<void> => {
+    const { units: found, refusals } = await findUnits(options)
+    tellRefusals(refusals)
+    const units = (await isEnabled()) ? found : []
     const wanted = new Map(units.map(unit => [unit.id, unit]))
     const leaving = [...running.values()].filter(
       ({ unit }) => wanted.get(unit.id)?.revision !== unit.revision,
@@ -144,7 +144,16 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
       if (!running.has(unit.id) && !signal.aborted) running.set(unit.id, begin(unit, tokens.get(unit.id)!))
   }
 
+  /** A script that finds no host would have run in vain, and never again. */
+  const waitForHost = async (): Promise<void> => {
+    for (let isTold = false; !signal.aborted && !(await host.isThere()); isTold = true) {
+      if (!isTold) print('INFO', 'runner', `waits for a host with ${configDir} to answer`)
+      await sleep(lookMs, undefined, { signal }).catch(() => {})
+    }
+  }
+
   try {
+    await waitForHost()
     let [stamp, before] = ['', '']
     while (!signal.aborted) {
       try {
@@ -155,12 +164,14 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
         // A file that is still being written changes again; at the start nobody waits for that.
         const isSettled = now === before || stamp === ''
         if (now !== stamp && isSettled) {
-          await follow(await findUnits(options))
+          await follow()
           stamp = now
         }
         before = now
       } catch (error) {
-        tellRefusals({ refusals: [{ id: 'everything', file: configDir, why: (error as Error).message }] })
+        const trouble = `it cannot see what there is to run: ${(error as Error).message}`
+        if (!told.has(trouble)) say('ERROR', 'runner', trouble)
+        told.add(trouble)
       }
       await sleep(lookMs, undefined, { signal }).catch(() => {})
     }
@@ -168,7 +179,8 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
     await Promise.all([...running.values()].map(({ life }) => life.stop()))
     await syncUnitTokens(configDir, []).catch(() => {})
     await batches.close(500)
-    host?.close()
+    await states.close().catch(() => {})
+    host.close()
     rmSync(socketsDir, { recursive: true, force: true })
     release()
   }

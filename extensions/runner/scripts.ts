@@ -24,7 +24,8 @@ const isId = (name: string): boolean => /^[a-z][a-z0-9-]{0,63}$/.test(name)
 export async function findScripts(folder: string): Promise<{ candidates: Candidate[]; refusals: Refusal[] }> {
   const refusals: Refusal[] = []
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'ENOENT') refusals.push({ id: 'scripts', file: folder, why: error.message })
+    if (error.code !== 'ENOENT')
+      refusals.push({ id: 'scripts', kind: 'script', file: folder, why: error.message })
     return []
   })
   const candidates: Candidate[] = []
@@ -42,7 +43,7 @@ export async function findScripts(folder: string): Promise<{ candidates: Candida
     } catch (error) {
       // Gone since the folder was read.
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') continue
-      refusals.push({ id, file, why: (error as Error).message })
+      refusals.push({ id, kind: 'script', file, why: (error as Error).message })
     }
   }
   return { candidates, refusals }

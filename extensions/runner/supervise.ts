@@ -3,20 +3,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type BackoffOptions, createBackoff } from './backoff.ts'
 import type { UnitProcess } from './launch.ts'
 import { createGate, createLineReader, type Level, parseSaid, plainLine } from './lines.ts'
+import type { UnitRecord } from './schema.ts'
 
-export type UnitState = 'starting' | 'running' | 'restarting' | 'completed' | 'failed' | 'stopped'
+type Standing = Pick<UnitRecord, 'state' | 'why' | 'restarts'>
 
 export interface SuperviseOptions {
   readonly id: string
   start(): Promise<UnitProcess>
   say(level: Level, text: string): void
+  /** Told whenever it stands otherwise than before. */
+  onChange(): void
   readonly backoff: BackoffOptions
   /** How long it may take to end once it was asked to. */
   readonly graceMs: number
   readonly linesPerSecond?: number
 }
 export interface Supervised {
-  readonly state: UnitState
+  readonly standing: Standing
   /** Asks it to end, kills it after the grace; resolves when nothing of it is left. */
   stop(): Promise<void>
 }
@@ -27,13 +30,19 @@ export function supervise({
   id,
   start,
   say,
+  onChange,
   backoff,
   graceMs,
   linesPerSecond = 200,
 }: SuperviseOptions): Supervised {
   const stopping = new AbortController()
   const waitAfter = createBackoff(backoff)
-  let state: UnitState = 'starting'
+  let standing: Standing = { state: 'starting', restarts: 0 }
+  const stand = (state: Standing['state'], why?: string): void => {
+    const restarts = standing.restarts + (state === 'restarting' ? 1 : 0)
+    standing = { state, restarts, ...(why !== undefined && { why }) }
+    onChange()
+  }
   /** Once it has said what it is, it is taken for that after a failure as well. */
   let isPlugin = false
   let running: UnitProcess | undefined
@@ -51,7 +60,7 @@ export function supervise({
       if (!said) return
       if ('level' in said) for (const each of said.msg.split('\n')) tell(said.level, each)
       else isPlugin = said.plugin !== null
-      if ('plugin' in said) state = 'running'
+      if ('plugin' in said) stand('running')
     })
     channel.setEncoding('utf8').on('data', readSaid)
     for (const [stream, level] of [
@@ -64,8 +73,8 @@ export function supervise({
       )
   }
 
-  /** Runs it once; true: it has failed. */
-  const runOnce = async (): Promise<boolean> => {
+  /** Runs it once; resolves to the reason why it has failed, if it has. */
+  const runOnce = async (): Promise<string | undefined> => {
     const unit = await start()
     running = unit
     listen(unit)
@@ -73,9 +82,8 @@ export function supervise({
     const { code, signal } = await unit.ended
     running = undefined
     gate.settle()
-    if (stopping.signal.aborted || code === 0) return false
-    say('ERROR', `${id} has failed with ${signal ?? `exit code ${code}`}`)
-    return true
+    if (stopping.signal.aborted || code === 0) return undefined
+    return `has failed with ${signal ?? `exit code ${code}`}`
   }
 
   const askToEnd = (unit: UnitProcess): void => {
@@ -90,28 +98,23 @@ export function supervise({
   const life = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       const sinceMs = nowMs()
-      state = 'starting'
-      const hasFailed = await runOnce().catch((error: Error) => {
-        say('ERROR', `${id} cannot be started: ${error.message}`)
-        return true
-      })
+      stand('starting')
+      const why = await runOnce().catch((error: Error) => `cannot be started: ${error.message}`)
       if (stopping.signal.aborted) break
-      if (!hasFailed || !isPlugin) {
-        state = hasFailed ? 'failed' : 'completed'
-        if (!hasFailed) say('INFO', `${id} is complete`)
-        return
-      }
-      state = 'restarting'
+      if (why) say('ERROR', `${id} ${why}`)
+      else say('INFO', `${id} is complete`)
+      if (!why || !isPlugin) return stand(why ? 'failed' : 'completed', why)
       const waitMs = waitAfter(nowMs() - sinceMs)
+      stand('restarting', why)
       say('INFO', `${id} starts again in ${waitMs} ms`)
       await sleep(waitMs, undefined, { signal: stopping.signal }).catch(() => {})
     }
-    state = 'stopped'
+    stand('stopped')
   }
   const ended = life()
   return {
-    get state() {
-      return state
+    get standing() {
+      return standing
     },
     async stop() {
       if (!stopping.signal.aborted) {

@@ -7,6 +7,8 @@ import { z } from 'zod'
 const Own = z.record(z.string(), z.object({ token: z.string(), permissions: z.array(z.string()) }))
 const Installed = z.record(z.string(), z.string())
 
+const pathOf = (configDir: string): string => join(configDir, 'plugin-run', 'unit-tokens.json')
+
 async function readJson<S extends z.ZodType>(path: string, schema: S): Promise<z.output<S> | undefined> {
   try {
     return schema.parse(JSON.parse(await readFile(path, 'utf8')))
@@ -23,7 +25,7 @@ export async function syncUnitTokens(
   configDir: string,
   units: readonly { readonly id: string; readonly permissions: readonly string[] }[],
 ): Promise<Map<string, string>> {
-  const path = join(configDir, 'plugin-run', 'unit-tokens.json')
+  const path = pathOf(configDir)
   const before = (await readJson(path, Own)) ?? {}
   const installed = (await readJson(join(configDir, 'plugin-run', 'plugin-tokens.json'), Installed)) ?? {}
   const next = Object.fromEntries(
@@ -32,11 +34,13 @@ export async function syncUnitTokens(
       return [id, { token, permissions: [...permissions] }]
     }),
   )
-  if (units.length === 0) await rm(path, { force: true })
+  if (units.length === 0) await dropUnitTokens(configDir)
   else if (JSON.stringify(next) !== JSON.stringify(before))
     await replace(path, `${JSON.stringify(next, null, 2)}\n`)
   return new Map(Object.entries(next).map(([id, { token }]) => [id, token]))
 }
+
+export const dropUnitTokens = (configDir: string): Promise<void> => rm(pathOf(configDir), { force: true })
 
 /** Owner-only, and on disk when it resolves. */
 export async function replace(path: string, content: string): Promise<void> {

@@ -119,8 +119,8 @@ export async function findUnits({ configDir, scriptsDir, pluginsDir }: Places): 
   const refusals = [...packages.refusals, ...scripts.refusals]
   const units: Unit[] = []
   for (const found of [...packages.candidates, ...scripts.candidates]) {
-    const { id, file, asked } = found
-    const refuse = (why: string): void => void refusals.push({ id, file, why })
+    const { id, kind, file, asked } = found
+    const refuse = (why: string): void => void refusals.push({ id, kind, file, why })
     const taken = units.find(other => other.id === id)?.file ?? packages.extensions.find(each => each === id)
     const problem = asked.map(permissionProblem).find(each => each !== undefined)
     const decided = decisions.permissions[id] ?? { granted: [], refused: [] }
