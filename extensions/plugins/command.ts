@@ -6,6 +6,7 @@ import { type CommandContext, defineCommand } from 'svc-host/sdk'
 import { authorVerbs } from './author-verbs.ts'
 import { configVerbs } from './config-verbs.ts'
 import { doctorVerb } from './doctor-verb.ts'
+import { showExamples } from './examples.ts'
 import { logVerb } from './log-verb.ts'
 import { packageVerbs } from './package-verbs.ts'
 import { permissionVerbs } from './permission-verbs.ts'
@@ -63,6 +64,7 @@ export default defineCommand({
       packageVerbs(program, context, online)
       permissionVerbs(program, context, online)
       authorVerbs(program, context, offline)
+      showExamples(program)
     })
   },
 })

@@ -116,6 +116,18 @@ export function readValue(
   throw new UsageError(`${key} is "${plain(text)}": expected ${wanted}`)
 }
 
+const merged = (under: unknown, over: unknown): unknown =>
+  isRecord(under) && isRecord(over)
+    ? {
+        ...under,
+        ...Object.fromEntries(Object.entries(over).map(([key, value]) => [key, merged(under[key], value)])),
+      }
+    : (over ?? under)
+
+/** What the extension is given, as far as its schema tells. */
+export const inForce = ({ defaults, values, overrides }: ConfigRecord): unknown =>
+  overrides.reduce<unknown>((all, { path, value }) => withValue(all, path, value), merged(defaults, values))
+
 export interface Row {
   readonly path: Path
   readonly value: unknown

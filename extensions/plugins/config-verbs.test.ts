@@ -22,6 +22,7 @@ const shop: InlineExtension = {
       hosts: z.array(z.string()).default([]),
       either: z.union([z.string(), z.int()]).optional(),
       isOpen: z.boolean().default(true),
+      token: z.string().optional().meta({ writeOnly: true }),
       limits: z.record(z.string(), z.int()).optional(),
     }),
     setup(ctx) {
@@ -62,7 +63,10 @@ test('set, get and unset go by the schema, and leave the rest alone', async () =
     limits: { 'a.b': 4 },
   })
   expect((await type('get', 'shop', 'paint.coats')).out).toBe('3\n')
-  expect(JSON.parse((await type('get', 'shop', 'paint', '--json')).out)).toEqual({ v: 1, data: { coats: 3 } })
+  expect(JSON.parse((await type('get', 'shop', 'paint', '--json')).out)).toEqual({
+    v: 1,
+    data: { colour: 'red', coats: 3 },
+  })
   const { out } = await type('get', 'shop')
   const rows = out.split('\n').map(row => row.split(/ {2,}/))
   expect(rows).toContainEqual(['paint.colour', '"red"', 'default'])
@@ -73,6 +77,33 @@ test('set, get and unset go by the schema, and leave the rest alone', async () =
     code: 0,
   })
   expect(stored()).toEqual({ name: '12', hosts: ['b'], either: 12, isOpen: false })
+})
+
+test('a secret may come from a file, and is told of where it was typed', async () => {
+  writeFileSync(join(folder, 'token'), 'hush=1\n')
+  expect((await type('set', 'shop', '--from', `token=${join(folder, 'token')}`)).out).toBe('shop is on.\n')
+  expect(stored().token).toBe('hush=1')
+  const { out } = await type('get', 'shop', 'token')
+  expect(out).toMatch(/^\(secret [0-9a-f]+\)\n$/)
+  expect((await type('set', 'shop', 'token=loud')).out).toMatch(/could have read token; "--from token=FILE"/)
+  expect(await type('set', 'shop', '--from', 'token=/nowhere')).toMatchObject({ code: 2 })
+  expect(await type('set', 'shop')).toMatchObject({ code: 2 })
+  await type('unset', 'shop', 'token')
+})
+
+test('every verb has an example in its help', async () => {
+  const verbs = async (...path: string[]): Promise<string[]> => {
+    const { out } = await typeAt(host.configDir, 'plugins', ...path, '--help')
+    const names = [...(out.split('\nCommands:\n')[1] ?? '').matchAll(/^ {2}([a-z]+)/gm)].map(
+      ([, name]) => name!,
+    )
+    if (names.length === 0)
+      expect(out, path.join(' ')).toContain(`Examples:\n  svc-host plugins ${path.join(' ')}`)
+    return names.filter(name => name !== 'help')
+  }
+  const names = await verbs()
+  expect(names).toEqual(expect.arrayContaining(['list', 'add', 'grant', 'config', 'top', 'doctor', 'new']))
+  for (const name of names) for (const inner of await verbs(name)) await verbs(name, inner)
 })
 
 test('what cannot be done is a sentence and an exit code, and nothing has changed', async () => {

@@ -1,12 +1,13 @@
 // The verbs that read and change configs of extensions.
+import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { type Answer, exitCode, plain, table, UsageError, type Verb } from 'svc-host/api/ctl'
 import { type ApiClient, ApiError } from 'svc-host/client'
 import type { CommandContext, ExtensionRecord } from 'svc-host/sdk'
 import { editConfig } from './config-edit.ts'
-import { getAt, pathOf, readValue, rowsOf, withoutValue, withValue } from './config-keys.ts'
+import { getAt, inForce, pathOf, readValue, rowsOf, withoutValue, withValue } from './config-keys.ts'
 import type { ConfigRecord } from './config-record.ts'
-import type { Json } from './config-schema.ts'
+import { facetsAt, isSecret, type Json } from './config-schema.ts'
 import { hasFailed, sentence } from './report.ts'
 
 /** How often a change is made anew when somebody else was faster. */
@@ -64,6 +65,16 @@ function configText({ out }: CommandContext, record: ConfigRecord): string {
   return record.problem === null ? text : `${text}\n\n${plain(record.problem)}`
 }
 
+const several = (value: string, before: string[] = []): string[] => [...before, value]
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file === '-' ? 0 : file, 'utf8').replace(/\r?\n$/, '')
+  } catch (error) {
+    throw new UsageError(`${plain(file)} cannot be read: ${(error as Error).message}`)
+  }
+}
+
 /** `KEY=VALUE`; the first `=` parts them. */
 function assignment(text: string): [key: string, value: string] {
   const at = text.indexOf('=')
@@ -75,21 +86,10 @@ export function configVerbs(program: Command, context: CommandContext, online: V
   const config = program
     .command('config')
     .description('what an extension is set to, and changing it; it restarts with what is stored')
-  const verb = (name: string, description: string, examples: readonly string[]): Command =>
-    config
-      .command(name)
-      .description(description)
-      .option('--json', 'machine-readable')
-      .addHelpText(
-        'after',
-        `\nExamples:\n${examples.map(each => `  svc-host plugins config ${each}`).join('\n')}`,
-      )
+  const verb = (name: string, description: string): Command =>
+    config.command(name).description(description).option('--json', 'machine-readable')
 
-  verb('get', 'every value with where it is from, or one value', [
-    'get mdns',
-    'get native-plane port',
-    'get mdns --json',
-  ])
+  verb('get', 'every value with where it is from, or one value')
     .argument('<id>')
     .argument('[key]', 'dots lead into objects and lists: paint.colour, hosts.0')
     .action((id: string, key?: string) =>
@@ -97,32 +97,42 @@ export function configVerbs(program: Command, context: CommandContext, online: V
         const record = await read(host, id)
         if (key === undefined) return { data: record, text: configText(context, record) }
         const path = pathOf(key, record)
-        const over = record.overrides.find(({ path: at }) => at.join('\0') === path.join('\0'))
-        const value = over?.value ?? getAt(record.values, path) ?? getAt(record.defaults, path)
+        const value = getAt(inForce(record), path)
         if (value === undefined) throw new ApiError('refused', `${id} has nothing at ${plain(key)}`)
         return { data: value, text: shown(value) }
       }),
     )
 
-  verb('set', 'change values, as the schema has them', [
-    'set mdns enabled=off',
-    'set displays policy.lingerMs=5000 policy.idle=keep',
-    `set event-notifier 'hosts=["a.example.com"]'`,
-  ])
+  verb('set', 'change values, as the schema has them')
     .argument('<id>')
-    .argument('<assignments...>', 'KEY=VALUE; lists and objects as JSON')
-    .action((id: string, given: string[]) =>
-      online(host =>
-        change(host, id, now =>
-          given.map(assignment).reduce<unknown>((values, [key, text]) => {
+    .argument('[assignments...]', 'KEY=VALUE; lists and objects as JSON')
+    .option(
+      '--from <key=file>',
+      'a value that is the text of a file, - for standard input: for secrets',
+      several,
+    )
+    .action((id: string, given: string[], { from = [] }: { from?: string[] }) =>
+      online(async host => {
+        const typed = given.map(assignment)
+        const read = from.map(assignment).map(([key, file]) => [key, readText(file)] as const)
+        if (typed.length + read.length === 0) throw new UsageError('nothing to set: expected KEY=VALUE')
+        const answer = await change(host, id, now =>
+          [...typed, ...read].reduce<unknown>((values, [key, text]) => {
             const record = { ...now, values: values as Json }
             return withValue(values, pathOf(key, record), readValue(key, text, record))
           }, now.values),
-        ),
-      ),
+        )
+        const { config } = answer.data as Stored
+        const bare = typed
+          .map(([key]) => key)
+          .filter(key => isSecret({ facets: facetsAt(config.schema, pathOf(key, config)) }))
+        if (bare.length === 0) return answer
+        const warning = `Whoever lists processes could have read ${bare.join(', ')}; "--from ${bare[0]}=FILE" keeps a secret from them.`
+        return { ...answer, text: `${answer.text}\n${plain(warning)}` }
+      }),
     )
 
-  verb('unset', 'take values out, so that the defaults hold', ['unset mdns enabled'])
+  verb('unset', 'take values out, so that the defaults hold')
     .argument('<id>')
     .argument('<keys...>')
     .action((id: string, keys: string[]) =>
@@ -138,7 +148,7 @@ export function configVerbs(program: Command, context: CommandContext, online: V
       ),
     )
 
-  verb('edit', 'change all of it in $VISUAL or $EDITOR; asks again where it does not fit', ['edit mdns'])
+  verb('edit', 'change all of it in $VISUAL or $EDITOR; asks again where it does not fit')
     .argument('<id>')
     .action((id: string) =>
       online(async host => {

@@ -15,10 +15,6 @@ export function doctorVerb(program: Command, context: CommandContext, offline: V
     .argument('[id]', 'only what is about this extension, and the host itself')
     .option('--network', 'ask the registry, too')
     .option('--json', 'machine-readable')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  svc-host plugins doctor\n  svc-host plugins doctor status-light --network',
-    )
     .action((id: string | undefined, { network }: { network?: boolean }) =>
       offline(async () => {
         let online: Check[]

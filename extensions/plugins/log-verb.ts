@@ -39,10 +39,6 @@ export function logVerb(program: Command, context: CommandContext, online: Verb)
     .option('-n, --lines <n>', 'at most so many of those that are there', '50')
     .option('--level <level>', 'this and what is graver: error, warn, info, debug, trace', 'debug')
     .option('--json', 'machine-readable; with --follow one line each')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  svc-host plugins logs media\n  svc-host plugins logs status-light -f --level warn',
-    )
     .action((id: string, { lines, level, follow, json }: Flags) => {
       const least = levels.indexOf(level.toUpperCase() as LogLine['level'])
       if (!/^\d{1,4}$/.test(lines)) throw new UsageError('--lines: expected a whole number up to 9999')

@@ -34,10 +34,6 @@ export function topVerb(program: Command, context: CommandContext): void {
     .option('--once', 'one picture; so it is where the output is no terminal')
     .option('--interval <seconds>', 'between two looks', '1')
     .option('--json', 'one JSON object a line')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  svc-host plugins top\n  svc-host plugins top --once\n  svc-host plugins top --json',
-    )
     .action(async ({ once, interval, json }: { once?: boolean; interval: string; json?: boolean }) => {
       const intervalMs = Number(interval) * 1000
       if (!/^\d+(\.\d+)?$/.test(interval) || intervalMs < 100 || intervalMs > 3_600_000)
