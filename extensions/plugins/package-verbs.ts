@@ -1,7 +1,7 @@
 // The verbs that install, update, roll back and remove packages, and those that tell of them.
 import type { Command } from 'commander'
-import { type Answer, exitCode, orElse, table, UsageError, type Verb } from 'svc-host/api/ctl'
-import type { ApiClient } from 'svc-host/client'
+import { exitCode, orElse, plain, table, UsageError, type Verb } from 'svc-host/api/ctl'
+import { type ApiClient, ApiError } from 'svc-host/client'
 import type { CommandContext, ExtensionRecord } from 'svc-host/sdk'
 import { operate } from './operation.ts'
 import { grantHelp, grantOption, offerGrants, operateWithGrant, permissionsOf } from './permission-verbs.ts'
@@ -10,6 +10,11 @@ import type { InstalledRow, Job } from './schema.ts'
 import { installedAs, isId, requestOf } from './target.ts'
 
 const rowsOf = (host: ApiClient): Promise<InstalledRow[]> => host.request('GET', '/store/installed')
+
+/** What the plugin runner says of its units. */
+interface Runtime {
+  readonly units: readonly { readonly id: string; readonly state: string; readonly why?: string }[]
+}
 
 interface CatalogEntry {
   readonly id: string
@@ -35,7 +40,7 @@ const registriesOf = (given: readonly string[] = []): Record<string, string> =>
   )
 
 /** How those that were worked on are now: what a person wants to read after it. */
-async function outcome(host: ApiClient, jobs: readonly Job[], ids: readonly string[]): Promise<Answer> {
+async function outcome(host: ApiClient, jobs: readonly Job[], ids: readonly string[]) {
   const records = (await listOf(host)).filter(({ id }) => ids.includes(id))
   // How they were in between is told no more.
   const isPast = (line: string): boolean => records.some(({ id }) => line.startsWith(`${id} is `))
@@ -118,15 +123,25 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
           ? names.map(name => installedAs(rows, name))
           : rows.filter(({ pinned }) => !pinned)
         const jobs: Job[] = []
+        const refused: { pkg: string; message: string }[] = []
         for (const { pkg } of meant)
-          jobs.push(
-            await operateWithGrant(context, host, 'update', { pkg, version: flags.version }, flags.grant),
-          )
-        return outcome(
-          host,
-          jobs,
-          meant.flatMap(({ plugin_id }) => plugin_id ?? []),
-        )
+          try {
+            const body = { pkg, version: flags.version }
+            jobs.push(await operateWithGrant(context, host, 'update', body, flags.grant))
+          } catch (error) {
+            // One that cannot be updated, or asks for more, does not keep the others from it.
+            if (!(error instanceof ApiError) || error.code !== 'refused' || meant.length === 1) throw error
+            refused.push({ pkg, message: error.message })
+          }
+        const ids = meant.flatMap(({ plugin_id }) => plugin_id ?? [])
+        const answer = await outcome(host, jobs, ids)
+        if (refused.length === 0) return answer
+        const lines = refused.map(({ pkg, message }) => `${pkg}: ${plain(message)}.`)
+        return {
+          data: { ...answer.data, refused },
+          text: [...lines, answer.text].join('\n'),
+          code: exitCode.refused,
+        }
       }),
     )
 
@@ -198,24 +213,24 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
     .argument('[name]')
     .action((name?: string) =>
       online(async host => {
-        const [rows, records] = await Promise.all([rowsOf(host), listOf(host)])
+        const [rows, records, { units }] = await Promise.all([
+          rowsOf(host),
+          listOf(host),
+          orElse(host.request<Runtime>('GET', '/store/runtime'), { units: [] }),
+        ])
         const meant = name === undefined ? rows : [installedAs(rows, name)]
         const lines = meant.map(
           ({ pkg, version = '', tier, plugin_id, update_available, blocked, pinned, unit }) => {
-            const record = records.find(({ id }) => id === plugin_id)
+            const record = unit
+              ? (units.find(({ id }) => id === plugin_id) ?? { state: 'not running', why: undefined })
+              : records.find(({ id }) => id === plugin_id)
             const remarks = [
               blocked && `blocked: ${blocked}`,
               update_available && `${update_available} is there`,
               pinned && 'pinned',
               record?.why,
             ]
-            return [
-              pkg,
-              version,
-              tier,
-              record?.state ?? (unit ? 'unit' : 'unknown'),
-              remarks.filter(Boolean).join('; '),
-            ]
+            return [pkg, version, tier, record?.state ?? 'unknown', remarks.filter(Boolean).join('; ')]
           },
         )
         const text = lines.length

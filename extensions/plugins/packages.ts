@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import type { CatalogOffer, PluginCatalog } from 'svc-host/api/catalog'
 import {
   type Examined,
@@ -111,7 +112,7 @@ export function createPackages(options: PackagesOptions) {
       ? undecided(before, unit.permissions).length > 0
       : record?.permissions.some(({ state }) => state === 'asked')
     if (isUpdate && open.length > 0 && !isWaiting) throw new AsksForMore(`${pkg} ${version}`, open)
-    return { before, after: after === before ? undefined : after, open }
+    return { before, after: isDeepStrictEqual(after, before) ? undefined : after, open }
   }
 
   /** Decides what an operation needs; should that not come to its end, all of it is forgotten again. */

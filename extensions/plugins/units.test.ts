@@ -67,7 +67,7 @@ test('a unit is listed, waits for its grants, is updated, asked about anew and r
   expect(await type('add', await pack(wider), '--grant')).toMatchObject({ code: 0 })
   expect(await rows()).toMatchObject([{ version: '2.0.0', previous_version: '1.0.0' }])
   expect((await type('rollback', 'light')).code).toBe(0)
-  expect((await type('status')).out).toMatch(/svc-plugin-light +1\.0\.0 +cli +unit/)
+  expect((await type('status')).out).toMatch(/svc-plugin-light +1\.0\.0 +cli +not running/)
 
   const token = JSON.parse(readFileSync(at('plugin-run/plugin-tokens.json'), 'utf8')).light
   const register = () => host.inject('PUT', '/plugins/light', { body: { title: 'Light' }, token })
@@ -124,4 +124,19 @@ test.each<[string, object, RegExp]>([
 ])('a unit that asks for %s is refused', async (_name, json, why) => {
   expect(await type('add', await pack(json))).toMatchObject({ code: 1, err: expect.stringMatching(why) })
   expect(await rows()).toEqual([])
+})
+
+test('one that cannot be updated does not keep the others from it', async () => {
+  const before = { ...process.env }
+  Object.assign(process.env, { npm_config_registry: 'http://127.0.0.1:9/', npm_config_fetch_retries: '0' })
+  try {
+    await type('add', await pack())
+    await type('add', await pack({ name: 'svc-plugin-lamp' }))
+    const { code, out } = await type('update', '--json')
+    const refused = JSON.parse(out).data.refused.map(({ pkg }: { pkg: string }) => pkg)
+    expect([code, refused]).toEqual([1, ['svc-plugin-light', 'svc-plugin-lamp']])
+  } finally {
+    process.env = before
+    await type('remove', 'lamp')
+  }
 })
