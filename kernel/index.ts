@@ -20,6 +20,7 @@ import {
 import './modules.ts'
 import { parseOrigins } from './browsers.ts'
 import { createConfigs } from './config.ts'
+import { createConfigured } from './configured.ts'
 import type { Reach, Registered } from './context.ts'
 import { discoverExtensions, type Found } from './discover.ts'
 import { createFaults, messageOf, UsageError, within } from './errors.ts'
@@ -107,7 +108,7 @@ export async function startHost(options: HostOptions): Promise<Host> {
 
     const identity = await loadIdentity(configDir, warn)
     const adminToken = await loadAdminToken(configDir, env, warn)
-    const rightsOf = createRights(ledger)
+    const rightsOf = createRights(ledger, createConfigured(configDir))
 
     const bus = createBus(faults.report)
     const hooks = createHooks(faults.report, {

@@ -9,6 +9,7 @@ import {
   parsePermission,
 } from 'svc-host/sdk'
 import { allows, gives as covers, type Decided, refuse } from '../sdk/realm/rights.ts'
+import { fromConfig } from './configured.ts'
 import type { Found, Manifest } from './discover.ts'
 import { messageOf } from './errors.ts'
 import type { Ledger } from './ledger.ts'
@@ -41,31 +42,37 @@ export const gives = (pattern: string, needed: string): boolean => covers(plain(
 const rememberedLimit = 1024
 
 /** Looks up rights, and remembers them as long as nothing is decided anew. */
-export function createRights(ledger: Ledger): (found: Found) => Rights {
+export function createRights(ledger: Ledger, configOf: (id: string) => unknown): (found: Found) => Rights {
   const known = new WeakMap<Found, Rights>()
   return found => {
-    const rights = known.get(found) ?? rightsOf(found, ledger)
+    const rights = known.get(found) ?? rightsOf(found, ledger, configOf)
     known.set(found, rights)
     return rights
   }
 }
 
 /** A built-in has what it asks for. */
-function decidedOf({ id, manifest, builtin }: Found, ledger: Ledger): Decided {
+function decidedOf({ id, manifest, builtin }: Found, ledger: Ledger, config?: unknown): Decided {
   const asked = manifest ? asksFor(manifest) : []
   const { granted, refused } = builtin ? { granted: asked, refused: [] } : ledger.decisionOf(id)
-  return { asked: asked.map(plain), granted: granted.map(plain), refused: refused.map(plain) }
+  const whole = (texts: readonly string[]): string[] =>
+    texts.flatMap(text => [text, ...fromConfig(text, config)]).map(plain)
+  return { asked: whole(asked), granted: whole(granted), refused: whole(refused) }
 }
 
-function rightsOf(found: Found, ledger: Ledger): Rights {
+function rightsOf(found: Found, ledger: Ledger, configOf: (id: string) => unknown): Rights {
   const { id } = found
+  const isInConfig = found.manifest?.permissions.some(text => text.includes(':{config.'))
   let since: PermissionDecision | undefined
+  let config: unknown
   let decided = decidedOf(found, ledger)
   const remembered = new Map<string, boolean>()
   const refresh = (): void => {
-    if (since === ledger.decisionOf(id)) return
+    const configNow = isInConfig ? configOf(id) : undefined
+    if (since === ledger.decisionOf(id) && config === configNow) return
     since = ledger.decisionOf(id)
-    decided = decidedOf(found, ledger)
+    config = configNow
+    decided = decidedOf(found, ledger, config)
     remembered.clear()
   }
   const has = (needed: string): boolean => {

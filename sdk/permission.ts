@@ -45,6 +45,9 @@ const shapes: Readonly<Record<PermissionKind, RegExp>> = {
   page: /^$/,
 }
 
+/** `{config.url}`: the host or folder that the operator sets in the extension's config at that place. */
+const inConfig = /^\{config((?:\.[A-Za-z_][\w-]*)+)\}$/
+
 /** Takes one apart; throws a sentence that says what is wrong and what would be right. */
 export function parsePermission(text: string): Permission {
   const at = text.indexOf(':')
@@ -54,7 +57,8 @@ export function parsePermission(text: string): Permission {
     throw new Error(`permission "${text}": there is no kind "${kind}"; use ${Object.keys(kinds).join(', ')}`)
   const wanted = kinds[kind]
   if (wanted === null && at >= 0) throw new Error(`permission "${text}": "${kind}" stands alone`)
-  if (text.length > 512 || !shapes[kind].test(about))
+  const isInConfig = ['network', 'read', 'write'].includes(kind) && inConfig.test(about)
+  if (text.length > 512 || !(isInConfig || shapes[kind].test(about)))
     throw new Error(`permission "${text.slice(0, 80)}": after "${kind}:" comes ${wanted}`)
   return { kind, about }
 }
@@ -105,7 +109,9 @@ export interface PermissionDecision {
 }
 /** What it allows, as an operator reads it. */
 export function explainPermission(text: string): string {
-  const { kind, about } = parsePermission(text)
+  const { kind, about: given } = parsePermission(text)
+  const place = inConfig.exec(given)?.[1]?.slice(1)
+  const about = place ? `what its config names as "${place}"` : given
   return {
     events: about === '*' ? 'see every event of the host' : `see events ${about}`,
     hooks: `decide or add at ${about}`,
