@@ -319,6 +319,7 @@ test('a stop ends all together: finalizers run, last first, and what hangs is ki
   await expect(runUnits({ ...({} as RunnerOptions), configDir })).rejects.toThrow(
     `the runner with pid ${process.pid} runs the units of ${configDir} already; stop it first`,
   )
+  expect(runner.lines.filter(line => /(one|other) is complete/.test(line))).toEqual([])
   // One that goes while the others stay ends in the same way.
   rmSync(join(scripts(), 'other.js'))
   await until(

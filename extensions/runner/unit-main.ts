@@ -79,6 +79,8 @@ channel.on('end', stop)
 /** Runs what was exported with all that a unit is given. */
 async function run(main: (context: UnitContext) => unknown): Promise<void> {
   isRunning = true
+  // Whoever waits for nothing but the signal is not done.
+  channel.ref()
   client = await connect()
   const { signal } = stopping
   const onEnd: UnitContext['onEnd'] = finalizer => void finalizers.push(finalizer)
@@ -88,6 +90,7 @@ async function run(main: (context: UnitContext) => unknown): Promise<void> {
     if (!signal.aborted) throw error
   } finally {
     isRunning = false
+    channel.unref()
   }
 }
 
