@@ -29,17 +29,26 @@ export const surfaceOf = (host: TestHost) => ({
     .map(({ id, state, effects }) => `${id} ${state}: ${[...effects].sort().join(', ')}`),
 })
 
-/** Processes begun by this one, by their names. */
-const children = (): string[] => {
-  const pids = readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').split(' ').filter(Boolean)
-  return pids.flatMap(pid => {
-    try {
-      return [readFileSync(`/proc/${pid}/comm`, 'utf8').trim()]
-    } catch {
-      return []
-    }
-  })
+/** A file of /proc; empty once the process has ended. */
+const about = (pid: string | number, name: string): string => {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, 'utf8').trim()
+  } catch {
+    return ''
+  }
 }
+const childrenOf = (pid: string | number): string[] =>
+  about(pid, `task/${pid}/children`).split(' ').filter(Boolean)
+
+/** Processes begun by this one, by their names. */
+const children = (): string[] => childrenOf(process.pid).flatMap(pid => about(pid, 'comm') || [])
+
+/** Memory of all processes begun by this one or by those, in bytes, what they share counted once for each. */
+export const childrenBytes = (pid: string | number = process.pid): number =>
+  childrenOf(pid).reduce((sum, child) => {
+    const [kib = '0'] = /(?<=^VmRSS:\s+)\d+/m.exec(about(child, 'status')) ?? []
+    return sum + Number(kib) * 1024 + childrenBytes(child)
+  }, 0)
 
 /** All that the process holds: handles and requests by kind, listeners on the process itself, descriptors, children. */
 export const holdings = () => ({

@@ -5,6 +5,7 @@ import { startBuiltIns } from '../contract/built-ins.ts'
 import { examplesIn, type Realm } from '../harness/examples.ts'
 import {
   atRest,
+  childrenBytes,
   type Holdings,
   heapBytes,
   holdings,
@@ -45,6 +46,7 @@ export const toggleSweep: Sweep = {
       subjects.push(await subjectOf(`examples in ${realm}`, await startHost(examplesIn(realm), { realm })))
     const held: Holdings = await atRest()
     const bytes = await heapBytes()
+    const apart = childrenBytes()
     return {
       async round(random, round) {
         for (const { name, host, ids, surface } of subjects) {
@@ -58,7 +60,12 @@ export const toggleSweep: Sweep = {
         assert.deepEqual(await holdingsSettle(held), held)
         const grown = (await heapBytes()) - bytes
         assert.ok(grown < slackBytes, `${grown} bytes more on the heap after ${round + 1} rounds`)
-        return `${subjects.reduce((sum, { ids }) => sum + ids.length, 0)} extensions, ${Math.round(grown / 1024)} KiB more on the heap, ${holdings().descriptors} descriptors`
+        const apartNow = childrenBytes()
+        assert.ok(
+          apartNow < apart * 1.5 + slackBytes,
+          `sandboxes have grown from ${apart} to ${apartNow} bytes`,
+        )
+        return `${subjects.reduce((sum, { ids }) => sum + ids.length, 0)} extensions, ${Math.round(grown / 1024)} KiB more on the heap, ${holdings().descriptors} descriptors, ${Math.round(apartNow / 2 ** 20)} MiB apart`
       },
       async end() {
         for (const { host } of subjects) await host.stop()
