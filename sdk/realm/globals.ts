@@ -2,7 +2,7 @@
 // where there is nothing of Node.
 import { fetch, Headers, Response } from './fetch.ts'
 import { URL, URLSearchParams } from './url.ts'
-import * as web from './web.ts'
+import { atob, btoa, crypto, structuredClone, TextDecoder, TextEncoder } from './web.ts'
 
 type Listener = ((event: { type: 'abort'; target: Signal }) => void) | { handleEvent(event: object): void }
 
@@ -125,7 +125,12 @@ export function installGlobals(clock: Clock, say: Say): void {
     Response,
     URL,
     URLSearchParams,
-    ...web,
+    TextEncoder,
+    TextDecoder,
+    atob,
+    btoa,
+    crypto,
+    structuredClone,
   })
 }
 

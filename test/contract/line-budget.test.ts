@@ -22,13 +22,14 @@ const over = (sources: readonly Source[], limit: number): string[] =>
 // by 30 for the time that each tap takes; by 150 for configs that are checked before they are stored, in every realm (config.ts);
 // by 370 for permissions: asked, decided and checked (permissions.ts 170, lanes and ledger 80), and for calls of extensions to the
 // API that go through the same checks as all others (calls.ts and a way into a generation, 90);
-// by 110 for hook points that stay shut while one who has a say is away, and for what else came beside them.
+// by 110 for hook points that stay shut while one who has a say is away, and for what else came beside them;
+// by 95 for permissions that follow the config (configured.ts 55) and for undo modules that only the trusted may have run.
 // The realms were planned at 700 lines: two thirds of what is there is shapes, limits and sentences for what strangers get wrong.
 // By 600 for what reaches outside as far as permissions go, and for processes beside the isolates.
 // By 450 once both were there: what reaches outside takes 580 (files, fetch, exec and their parcels), the process realm 400:
 // its channel and supervision, its walls, CPU time and memory of its tree, and a bridge that is common to both.
 test('the kernel fits its budget', () => {
-  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(4570)
+  expect(total(core), 'kernel/ without realms/').toBeLessThanOrEqual(4665)
   expect(total(realms), 'kernel/realms/').toBeLessThanOrEqual(2650)
   expect(over(kernel, 250)).toEqual([])
 })
@@ -36,10 +37,11 @@ test('the kernel fits its budget', () => {
 // Planned at 300 without its docstrings; every public member has one now, and they are the reference that authors read.
 // Raised from 500 for the log as a service, and for the formatter's longer lists; by 30 for what an installer needs,
 // and by 30 for services that can be described and storage; by 85 for walls around processes and those who start them,
-// and by 185 for permissions: their grammar, what decides on them, and calling the API.
+// and by 185 for permissions: their grammar, what decides on them, and calling the API;
+// by 50 for files and command lines (outside.ts), and permissions whose host or folder the config names.
 test('the author API fits its budget', () => {
   expect(authorApi.length).toBeGreaterThan(3)
-  expect(total(authorApi), authorApi.map(s => `${s.path} ${linesOf(s)}`).join(', ')).toBeLessThanOrEqual(915)
+  expect(total(authorApi), authorApi.map(s => `${s.path} ${linesOf(s)}`).join(', ')).toBeLessThanOrEqual(965)
 })
 
 test('no file of an extension is over 300 lines', () => {
