@@ -1,6 +1,7 @@
 // Plugins: what is installed beside the built-ins, and installing, updating and removing it while the host runs.
 import { PluginCatalog } from 'svc-host/api/catalog'
 import { PluginPackages, permissionsChanged, storeChanged, storeProgressed } from 'svc-host/api/plugins'
+import { PluginUnits } from 'svc-host/api/runner'
 import { defineExtension, Extensions, HostInfo } from 'svc-host/sdk'
 import { configRoutes } from './config-routes.ts'
 import { hostNpm } from './host-npm.ts'
@@ -11,21 +12,15 @@ import { createNpm } from './npm.ts'
 import { createPackages } from './packages.ts'
 import { permissionRoutes } from './permission-routes.ts'
 import { routes } from './routes.ts'
+import { whileThere } from './while-there.ts'
 
 const nowUnix = (): number => Math.floor(Date.now() / 1000)
 
 export default defineExtension({
   deps: { extensions: Extensions, host: HostInfo },
   async setup(ctx, { extensions, host: { configDir } }) {
-    let catalog: PluginCatalog | undefined
-    ctx.using(PluginCatalog, (service, sub) =>
-      sub.effect('catalog', () => {
-        catalog = service
-        return () => {
-          catalog = undefined
-        }
-      }),
-    )
+    const catalog = whileThere(ctx, PluginCatalog)
+    const units = whileThere(ctx, PluginUnits)
     const jobs = createJobs({
       now: nowUnix,
       onChange({ id: job, kind: job_kind, target, state, phase }) {
@@ -42,7 +37,7 @@ export default defineExtension({
       log: ctx.log,
       signal: ctx.signal,
       nowUnix,
-      catalog: () => catalog,
+      catalog,
       guarded: async work => (await ctx.durable('package', { configDir }, work)).undo(),
     })
     const ledger = () => readLedger(packages.layout)
@@ -53,7 +48,8 @@ export default defineExtension({
       isBusy: jobs.isBusy,
       announce: () => ctx.emit(storeChanged, {}),
     })
-    const rows = async () => installedRows(await ledger(), extensions.list(), catalog)
+    const rows = async () =>
+      installedRows(await ledger(), extensions.list(), catalog(), (await units()?.states()) ?? [])
     const onChange = (id: string): void => ctx.emit(permissionsChanged, { id })
     ctx.route(...routes({ packages, jobs, rows }), ...permissionRoutes({ extensions, ledger, onChange }))
   },

@@ -22,11 +22,13 @@ export function installedRows(
   ledger: Ledger,
   records: readonly ExtensionRecord[],
   catalog: PluginCatalog | undefined,
+  units: readonly { readonly id: string; readonly state: string }[],
 ): InstalledRow[] {
   return installedPackages(ledger).map(({ pkg, id, version }) => {
     const entry = ledger.packages[pkg]
     const { tier, source, entryId, previous } = entry ?? unknown
     const record = records.find(each => each.id === id)
+    const isRunning = units.some(each => each.id === id && each.state === 'running')
     const newest = source === undefined ? undefined : catalog?.newest(source, pkg)?.version
     const hasUpdate = newest !== undefined && semver.gt(newest, version)
     const optional = {
@@ -45,7 +47,7 @@ export function installedRows(
     return {
       pkg,
       tier,
-      running: record?.state === 'on',
+      running: entry?.unit ? isRunning : record?.state === 'on',
       version,
       plugin_id: id,
       ...Object.fromEntries(given),

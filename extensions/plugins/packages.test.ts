@@ -156,9 +156,9 @@ test.each([
     /imports "leftpad", which the host does not supply/,
   ],
   [
-    'a second module',
-    { main: 'export * from "./other.js"', files: { 'other.js': '' } },
-    /imports "\.\/other\.js".*bundle it/,
+    'a module that is not there',
+    { main: 'export { default } from "./other.js"' },
+    /other\.js.*is not in the package/,
   ],
   ['what is no module', { main: 'import from from from' }, /index\.js is not an ES module/],
   ['no manifest', { manifest: { id: undefined } }, /extension\.json/],

@@ -1,6 +1,6 @@
 // The plugin runner's public face: what a script or a plugin package exports, and what it is given.
 import type { ApiClient } from 'svc-host/client'
-import { event, type Log } from 'svc-host/sdk'
+import { event, type Log, token } from 'svc-host/sdk'
 import { z } from 'zod'
 
 /** What `main` is given, and a function that a script exports by default. */
@@ -52,3 +52,9 @@ WantedBy=default.target
 /** As systemd reads an argument. */
 const quoted = (text: string): string =>
   `"${text.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%').replaceAll('$', '$$$$')}"`
+
+/** The runner's units and how they fare; none while it is not running. */
+export interface PluginUnits {
+  states(): Promise<readonly { readonly id: string; readonly state: string }[]>
+}
+export const PluginUnits = token<PluginUnits>('plugin.units', '1.0.0')

@@ -1,7 +1,7 @@
 // The plugin runner: whether it is on, and its process while this host runs.
 import { defineExtension, HostInfo, ProcessRealm } from 'svc-host/sdk'
 import { z } from 'zod'
-import { runnerChanged } from './api.ts'
+import { PluginUnits, runnerChanged } from './api.ts'
 import { createHostedRunner, keepToken } from './hosted.ts'
 import { createProcessRealm } from './realm.ts'
 import { routes } from './routes.ts'
@@ -32,6 +32,7 @@ export default defineExtension({
       },
     })
     ctx.provide(ProcessRealm, createProcessRealm(ctx, host))
+    ctx.provide(PluginUnits, { states: async () => (await runner.state()).units })
     ctx.route(...routes(runner))
     await ctx.effect('plugin runner', () => runner.begin())
   },
