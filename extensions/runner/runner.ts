@@ -11,7 +11,7 @@ import type { Refusal } from './candidate.ts'
 import { takeRunnerLock } from './holder.ts'
 import { createHostLink } from './host-link.ts'
 import { launch } from './launch.ts'
-import type { Level } from './lines.ts'
+import { createGate, type Level } from './lines.ts'
 import { createLogBatches } from './log-batches.ts'
 import { RunnerChoice } from './schema.ts'
 import { type Supervised, supervise } from './supervise.ts'
@@ -30,6 +30,9 @@ export interface RunnerOptions extends Places, Pick<CommandContext, 'jailed' | '
   /** What each may have in memory; default 512. */
   readonly memoryMb?: number
 }
+
+/** A unit may ask for what is refused as fast as it can. */
+const notesPerSecond = 10
 
 interface Running {
   readonly unit: Unit
@@ -110,7 +113,14 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
 
   const begin = (unit: Unit, token: string): Running => {
     const { id } = unit
-    const note = (text: string): void => say('WARN', id, text)
+    const gate = createGate(
+      notesPerSecond,
+      () => performance.now(),
+      count => say('WARN', id, `${count} more refusals within a second`),
+    )
+    const note = (text: string): void => {
+      if (gate.isOpen()) say('WARN', id, text)
+    }
     const life = supervise({
       id,
       backoff,
