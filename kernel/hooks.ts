@@ -33,6 +33,8 @@ export interface Hooks {
   /** Makes `owner` the one that calls this point; throws when somebody else is. */
   own(owner: string, point: HookPoint<never, unknown>): { call: Call; release: () => void }
   tap(owner: string, point: HookPoint<never, unknown>, fn: Fn, order: number): () => void
+  /** Calls of its taps that took longer than they may, since the start. */
+  late(owner: string): number
   /** The taps of `owner` and how long they take. */
   taps(owner: string): ExtensionRecord['taps']
 }
@@ -51,6 +53,7 @@ export function createHooks(
   { isOn, absent }: Attendance = { isOn: () => true, absent: () => [] },
 ): Hooks {
   const places = new Map<string, Place>()
+  const late = new Map<string, number>()
 
   const placeOf = (id: string): Place => {
     const place = places.get(id) ?? { taps: new Set(), left: new Set<string>() }
@@ -73,7 +76,9 @@ export function createHooks(
       if (refuses) throw attributed
       return undefined
     } finally {
-      tap.took.record(Math.max(1, Math.round((performance.now() - startedAt) * 1000)))
+      const tookMs = performance.now() - startedAt
+      if (tookMs >= point.limitMs) late.set(tap.owner, (late.get(tap.owner) ?? 0) + 1)
+      tap.took.record(Math.max(1, Math.round(tookMs * 1000)))
     }
   }
 
@@ -146,6 +151,7 @@ export function createHooks(
         if (place.taps.size + place.left.size === 0 && place.owner === undefined) places.delete(point.id)
       }
     },
+    late: owner => late.get(owner) ?? 0,
     taps: owner =>
       [...places].flatMap(([hook, { taps }]) =>
         [...taps]

@@ -37,8 +37,7 @@ import { takeLock } from './lock.ts'
 import { createLog, type LogSink } from './log.ts'
 import { createPermits, createRights, type Rights } from './permissions.ts'
 import { closeInherited, startProcess } from './process.ts'
-import { createRealms, isApart } from './realms/realms.ts'
-import type { Clock } from './realms/timers.ts'
+import { createRealms, isApart, type RealmsOptions } from './realms/realms.ts'
 import { absentFrom } from './reasons.ts'
 import { createRoster } from './roster.ts'
 import { extensionRoutes } from './routes.ts'
@@ -52,7 +51,7 @@ import { loadAdminToken, writeEndpoint } from './tokens.ts'
 const stopLimitMs = 5000
 const farewellLimitMs = 1500
 
-export interface HostOptions {
+export interface HostOptions extends Pick<RealmsOptions, 'clock' | 'budgets'> {
   readonly configDir: string
   readonly flags?: Flags
   readonly env?: NodeJS.ProcessEnv
@@ -61,8 +60,6 @@ export interface HostOptions {
   /** What to run instead of the built-ins. */
   readonly found?: readonly Found[]
   readonly sink?: LogSink
-  /** For the timers of extensions in other realms. */
-  readonly clock?: Clock | undefined
   /** Aborted: a start under way waits for nobody any more; the stop is still the caller's. */
   readonly signal?: AbortSignal
   /** True: the process belongs to somebody else, who sees to errors that nobody caught. */
@@ -147,13 +144,15 @@ export async function startHost(options: HostOptions): Promise<Host> {
     const extensions = { ...life, ...configs, ...createPermits({ roster, ledger, life }) }
     const sandboxes = steps.child('sandboxes')
     const realms = createRealms({
+      ...options,
       start: (label, spec) => startProcess(sandboxes, { journal, configDir, log }, label, spec),
       log,
       logOf,
       isTrusted: ledger.isTrusted,
       services,
       rightsOf,
-      clock: options.clock,
+      signal: steps.signal,
+      mistakesOf: owner => ({ errors: faults.count(owner), lateTaps: hooks.late(owner) }),
       report: faults.report,
       blame: life.blame,
       quarantine: ledger.quarantine,

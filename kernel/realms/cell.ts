@@ -50,24 +50,28 @@ export interface Cell {
   isGone(): boolean
   cpuMs(): number
   memoryBytes(): number
+  /** The most that it can have before it is ended. */
+  readonly memoryLimitBytes: number
 }
 
 export interface CellOptions {
   /** Told of errors that nobody in the extension caught, and of requests that were refused. */
   report(during: string, error: unknown): void
+  /** Whether it is slowed down, for it went beyond a budget. */
+  isSlow(): boolean
   /** Told when it has gone, or has broken the rules of the bridge, with the reason. */
   lost(why: string): void
 }
 
 /** How messages get to the extension, and what it costs. */
-export interface Carrier extends Pick<Cell, 'cpuMs' | 'memoryBytes' | 'close'> {
+export interface Carrier extends Pick<Cell, 'cpuMs' | 'memoryBytes' | 'memoryLimitBytes' | 'close'> {
   open(): Promise<void>
   hasRoom(): boolean
   send(message: string): void
 }
 
 /** What a carrier does with what comes. */
-export interface Hands extends Pick<CellOptions, 'report'>, Pick<Cell, 'isGone'> {
+export interface Hands extends Pick<CellOptions, 'report' | 'isSlow'>, Pick<Cell, 'isGone'> {
   /** Takes a list of messages; throws where it is none. */
   take(text: string): void
   /** It has broken the rules, or its end has come. */
@@ -77,7 +81,7 @@ export interface Hands extends Pick<CellOptions, 'report'>, Pick<Cell, 'isGone'>
 /** `name`: what it runs in, as sentences call it. */
 export function createCell(
   name: string,
-  { report, lost }: CellOptions,
+  { report, isSlow, lost }: CellOptions,
   connect: (hands: Hands) => Carrier,
 ): Cell {
   const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
@@ -143,7 +147,7 @@ export function createCell(
     carrier.send(text)
   }
 
-  const carrier = connect({ take, fail, report, isGone: () => gone !== undefined })
+  const carrier = connect({ take, fail, report, isSlow, isGone: () => gone !== undefined })
   return {
     end,
     open(given) {
@@ -172,6 +176,7 @@ export function createCell(
     isGone: () => gone !== undefined,
     cpuMs: carrier.cpuMs,
     memoryBytes: carrier.memoryBytes,
+    memoryLimitBytes: carrier.memoryLimitBytes,
   }
 }
 

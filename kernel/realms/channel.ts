@@ -39,7 +39,7 @@ function logLines(stream: Readable | null, log: (line: string) => void, mayLog: 
 export function createChannel(child: GuestProcess, log: Log, hands: Hands): Carrier {
   const { pid, stdin, stdout, stderr, pipes, exited } = child.process
   const [output] = pipes
-  const share = createShare()
+  const share = createShare(hands.isSlow)
   const loaded = Promise.withResolvers<void>()
   loaded.promise.catch(() => {})
   let isLoaded = false
@@ -147,5 +147,6 @@ export function createChannel(child: GuestProcess, log: Log, hands: Hands): Carr
     },
     cpuMs: () => usage.cpuMs,
     memoryBytes: () => usage.memoryBytes,
+    memoryLimitBytes: memoryMb * 2 ** 20,
   }
 }

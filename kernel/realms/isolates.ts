@@ -79,13 +79,14 @@ export function createIsolates(options: IsolatesOptions): Place {
     setTimeout(() => members.size === 0 && sandbox.end('nobody is in it any more'), idleMs).unref()
   }
 
-  return async ({ id: owner, mainFile }, { report, lost }) => {
+  return async ({ id: owner, mainFile }, { report, isSlow, lost }) => {
     const modules = { memoryMb, ...(await collect(mainFile!)) }
     const sandbox = await pick(owner)
     lastCell += 1
     const number = lastCell
     const told = {
       report,
+      isSlow,
       lost(why: string): void {
         release(sandbox, number)
         lost(why)

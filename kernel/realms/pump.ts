@@ -13,7 +13,7 @@ const queueLimit = 1024
 
 export function createPump(sandbox: Sandbox, number: number, load: Load, hands: Hands): Carrier {
   const queue: string[] = []
-  const share = createShare()
+  const share = createShare(hands.isSlow)
   let isEntered = false
   let cpuUs = 0
 
@@ -67,5 +67,6 @@ export function createPump(sandbox: Sandbox, number: number, load: Load, hands: 
     close: async () => void (await sandbox.request(requestKind.close, number, '', entryLimitMs)),
     cpuMs: () => Math.round(cpuUs / 1000),
     memoryBytes: () => sandbox.memoryOf(number),
+    memoryLimitBytes: load.memoryMb * 2 ** 20,
   }
 }

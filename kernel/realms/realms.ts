@@ -7,6 +7,7 @@ import { messageOf } from '../errors.ts'
 import type { Rights } from '../permissions.ts'
 import type { Effects } from '../scope.ts'
 import type { Services } from '../services.ts'
+import { type Budgets, defaultBudgets, type Sample, watchBudgets } from './budgets.ts'
 import type { Cell, CellOptions, Serve } from './cell.ts'
 import { createFlow } from './flow.ts'
 import { createIsolates } from './isolates.ts'
@@ -15,6 +16,7 @@ import { createProcesses } from './processes.ts'
 import type { StartProcess } from './sandbox.ts'
 import { revive } from './schemas.ts'
 import { methodsOf } from './services.ts'
+import { partOf } from './share.ts'
 import type { Clock } from './timers.ts'
 import { createServe } from './verbs.ts'
 
@@ -42,7 +44,13 @@ export interface RealmsOptions {
   isTrusted(id: string): boolean
   readonly services: Services
   rightsOf(found: Found): Rights
+  /** For the timers of extensions here. */
   readonly clock?: Clock | undefined
+  readonly budgets?: Budgets | undefined
+  /** Aborted when the host stops. */
+  readonly signal: AbortSignal
+  /** What one has done wrong since the start of the host. */
+  mistakesOf(owner: string): Pick<Sample, 'errors' | 'lateTaps'>
   report(owner: string, during: string, error: unknown): void
   /** Stops an extension for this reason; without one it may start again. */
   blame(owner: string, why?: string): Promise<void>
@@ -68,7 +76,7 @@ export type Place = (found: Found, told: CellOptions) => Promise<{ cell: Cell; l
 export function createRealms(options: RealmsOptions): Realms {
   const { log, services, report } = options
   const histories = new Map<string, History>()
-  const running = new Map<string, Cell>()
+  const running = new Map<string, { cell: Cell; isProcess: boolean }>()
   const spentMs = new Map<string, number>()
 
   const historyOf = (owner: string): History => {
@@ -77,9 +85,9 @@ export function createRealms(options: RealmsOptions): Realms {
     return history
   }
   const leave = (owner: string): void => {
-    const cell = running.get(owner)
+    const left = running.get(owner)
     running.delete(owner)
-    if (cell) spentMs.set(owner, (spentMs.get(owner) ?? 0) + cell.cpuMs())
+    if (left) spentMs.set(owner, (spentMs.get(owner) ?? 0) + left.cell.cpuMs())
   }
 
   const punish = async (owner: string, ending: Ending, why: string): Promise<void> => {
@@ -95,6 +103,28 @@ export function createRealms(options: RealmsOptions): Realms {
   }
   const ended = (owner: string, ending: Ending, why: string): void =>
     void punish(owner, ending, why).catch(error => log.error(messageOf(error)))
+
+  const isSlow = watchBudgets({
+    budgets: options.budgets ?? defaultBudgets,
+    signal: options.signal,
+    look: () =>
+      [...running].map(([owner, { cell, isProcess }]) => {
+        const cpuMs = cell.cpuMs() + (spentMs.get(owner) ?? 0)
+        const now = { ...options.mistakesOf(owner), cpuMs, memoryBytes: cell.memoryBytes() }
+        // A process may have a processor to itself; slowed down is what it says to the host.
+        const cpuPart = isProcess ? 1 : partOf(isSlow(owner))
+        return [owner, now, { cpuPart, memoryBytes: cell.memoryLimitBytes }]
+      }),
+    slowed: (owner, why) =>
+      options.logOf(owner).warn(`${why}; it is slowed down, and given up if it goes on`),
+    giveUp(owner, why) {
+      const sentence = `${why}, and it went on when it was slowed down; switch it on to try again`
+      void options
+        .quarantine(owner, sentence)
+        .then(() => options.blame(owner, sentence))
+        .catch(error => log.error(messageOf(error)))
+    },
+  })
 
   const isAlone = (owner: string): boolean => historyOf(owner).isAlone
   const isolates = createIsolates({ start: options.start, log, isAlone, ended })
@@ -117,9 +147,10 @@ export function createRealms(options: RealmsOptions): Realms {
           if (refused) refused.push(error)
           else if (mayReport()) report(owner, during, error)
         },
+        isSlow: () => isSlow(owner),
         lost: why => ended(owner, isProcess ? 'child' : 'isolate', why),
       })
-      running.set(owner, cell)
+      running.set(owner, { cell, isProcess })
       effects.add(label, async () => {
         await cell.close()
         leave(owner)
@@ -160,7 +191,7 @@ export function createRealms(options: RealmsOptions): Realms {
       }
     },
     usageOf(owner) {
-      const cell = running.get(owner)
+      const cell = running.get(owner)?.cell
       const spent = spentMs.get(owner)
       return {
         restarts: histories.get(owner)?.restarts ?? 0,

@@ -1,7 +1,7 @@
 // A share of the time: whoever has had more than that waits until it is paid back.
 
-/** Part of the time that one extension may keep the host or its sandbox busy, and how much it may borrow. */
-const part = 0.25
+/** Part of the time that one extension may keep the host or its sandbox busy, slowed down or not, and how much it may borrow. */
+export const partOf = (isSlow: boolean): number => (isSlow ? 0.05 : 0.25)
 const creditMs = 500
 
 export interface Share {
@@ -10,20 +10,20 @@ export interface Share {
   debtMs(): number
 }
 
-export function createShare(): Share {
+export function createShare(isSlow: () => boolean): Share {
   /** Time owed in milliseconds, as of `at`. */
   let owed = 0
   let at = performance.now()
   const charge = (ms: number): void => {
     const now = performance.now()
-    owed = Math.max(0, owed - (now - at) * part) + ms
+    owed = Math.max(0, owed - (now - at) * partOf(isSlow())) + ms
     at = now
   }
   return {
     charge,
     debtMs() {
       charge(0)
-      return Math.max(0, (owed - creditMs) / part)
+      return Math.max(0, (owed - creditMs) / partOf(isSlow()))
     },
   }
 }
