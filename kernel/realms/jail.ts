@@ -51,29 +51,36 @@ export async function jailed({ command, args = [], cwd = '/', jail }: Jailed): P
   const inner = ['prlimit', 'unshare'].filter(name => count.includes(`/usr/bin/${name}`))
   const programs = [...jail.programs, ...drop.slice(0, 1), ...inner.map(name => `/usr/bin/${name}`)]
   const own = [...(await objectsOf(programs)), ...programs].map(file => [file, file] as const)
-  const places = [
-    ...[...own, ...mounts].map(([from, to]) => ({ to, how: ['--ro-bind', from, to] })),
-    ...writable.map(([from, to]) => ({ to, how: ['--bind', from, to] })),
-    ...hidden.map(to => ({ to, how: ['--tmpfs', to] })),
-    ...(fileBytes ? ['/tmp', '/dev/shm'] : []).map(to => ({
-      to,
-      how: ['--perms', '1777', '--size', String(temporaryBytes), '--tmpfs', to],
-    })),
+  const temporary = ['--perms', '1777', '--size', String(temporaryBytes), '--tmpfs']
+  const places: Place[] = [
+    ...(fileBytes ? ['/tmp', '/dev/shm'] : []).map((to): Place => [to, [...temporary, to]]),
+    ...[...own, ...mounts].map(([from, to]): Place => [to, ['--ro-bind', from, to]]),
+    ...writable.map(([from, to]): Place => [to, ['--bind', from, to]]),
+    ...hidden.map((to): Place => [to, ['--tmpfs', to, '--remount-ro', to]]),
   ]
-  // What lies in another comes after it. Folders are made by name, since those made along the way are closed to another account.
-  places.sort((a, b) => (a.to < b.to ? -1 : 1))
-  const folders = [...new Set(places.flatMap(({ to }) => foldersAbove(to)))].sort()
   const limits = ['--core=0', `--fsize=${fileBytes}`, '--nofile=256', '--memlock=0']
   const unshare = '--unshare-ipc --unshare-pid --unshare-net --unshare-uts --unshare-cgroup-try'.split(' ')
   return [
     ...['/usr/bin/env', 'sh', '-c', stepBack, 'sh', 'prlimit', ...limits, '--'],
     ...['bwrap', ...unshare, '--die-with-parent', '--proc', '/proc', '--dev', '/dev', '--chdir', cwd],
-    ...folders.flatMap(folder => ['--dir', folder]),
-    ...places.flatMap(({ how }) => how),
+    ...inOrder(places),
     ...['--remount-ro', '/dev', '--remount-ro', '/'],
     ...(isRoot() ? [] : ['--cap-drop', 'ALL']),
     ...['--', ...drop, ...count, command, ...args],
   ]
+}
+
+type Place = readonly [to: string, how: readonly string[]]
+
+/** What lies in another comes after it, and of two at one place the later one counts. */
+function* inOrder(places: readonly Place[]): Generator<string> {
+  let made: string[] = []
+  for (const [to, how] of places.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))) {
+    // By name, since those made along the way are closed to another account.
+    for (const folder of foldersAbove(to)) if (!made.includes(folder)) yield* ['--dir', folder]
+    made = [...made, ...foldersAbove(to)].filter(folder => !folder.startsWith(`${to}/`))
+    yield* how
+  }
 }
 
 /** An account's tasks are counted by user namespace: in one of its own, what others of the account have does not count. */
