@@ -221,4 +221,4 @@ test('in an isolate, its own schema is asked, also while it is off', async () =>
     await host.stop()
     rmSync(configDir, { recursive: true })
   }
-})
+}, 60_000)

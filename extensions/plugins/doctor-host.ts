@@ -15,6 +15,19 @@ interface Source {
   readonly error?: string
 }
 
+interface Runtime {
+  readonly installed: boolean
+  readonly enabled: boolean
+  readonly running: boolean
+  readonly detail?: string
+  readonly units: readonly { readonly id: string; readonly state: string; readonly why?: string }[]
+}
+const silent: Runtime = { installed: false, enabled: false, running: false, units: [] }
+
+/** The plugin runner, and scripts and packages that it runs. */
+export const runtimeOf = (host: ApiClient): Promise<Runtime> =>
+  orElse(host.request<Runtime>('GET', '/store/runtime'), silent)
+
 /** What to do about one that is not on as it should be. */
 function remedyFor({ id, state, permissions, builtin }: ExtensionRecord): string {
   if (permissions.some(each => each.state === 'asked')) return `svc-host plugins grant ${id}`
@@ -64,6 +77,32 @@ export function hostChecks(host: ApiClient, records: readonly ExtensionRecord[])
           })
         }
         return [...lacking.values()]
+      },
+    },
+    {
+      name: 'units',
+      async look() {
+        const { installed, enabled, running, detail, units } = await runtimeOf(host)
+        const remedy = 'svc-host plugins info runner'
+        const isSilent = installed && enabled && !running
+        const runner: Found = {
+          level: 'error',
+          what: `the plugin runner does not run: ${detail ?? 'nobody says why'}`,
+          remedy,
+        }
+        const bad = units.filter(({ state }) => ['failed', 'refused', 'restarting'].includes(state))
+        return [
+          ...(isSilent ? [runner] : []),
+          ...bad.map(({ id, state, why }): Found => {
+            const level = state === 'restarting' ? 'warning' : 'error'
+            return {
+              level,
+              id,
+              what: `is ${state}: ${why ?? 'nobody says why'}`,
+              remedy: `svc-host plugins logs ${id}`,
+            }
+          }),
+        ]
       },
     },
     {

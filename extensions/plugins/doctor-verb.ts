@@ -5,7 +5,7 @@ import { ApiError } from 'svc-host/client'
 import type { CommandContext } from 'svc-host/sdk'
 import { type Check, examineAll, findingsText } from './doctor.ts'
 import { folderChecks } from './doctor-folder.ts'
-import { hostChecks, withoutHost } from './doctor-host.ts'
+import { hostChecks, runtimeOf, withoutHost } from './doctor-host.ts'
 import { listOf } from './report.ts'
 
 export function doctorVerb(program: Command, context: CommandContext, offline: Verb): void {
@@ -23,8 +23,11 @@ export function doctorVerb(program: Command, context: CommandContext, offline: V
           const host = await context.connect()
           const records = await listOf(host)
           isRunning = true
-          if (id !== undefined && !records.some(each => each.id === id))
-            throw new UsageError(`there is no extension "${id}"; "svc-host plugins list" shows them`)
+          const known = [...records, ...(await runtimeOf(host)).units]
+          if (id !== undefined && !known.some(each => each.id === id))
+            throw new UsageError(
+              `there is neither an extension nor a unit "${id}"; "svc-host plugins list" shows extensions`,
+            )
           online = hostChecks(host, records)
         } catch (error) {
           if (!(error instanceof ApiError)) throw error

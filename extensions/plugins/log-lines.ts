@@ -1,6 +1,6 @@
 // Lines of the host's log over the API: all that are kept, and those that come.
 import { setTimeout as delay } from 'node:timers/promises'
-import type { ApiClient } from 'svc-host/client'
+import { type ApiClient, ApiError } from 'svc-host/client'
 
 export interface LogLine {
   readonly seq: number
@@ -31,20 +31,42 @@ export async function allLines(host: ApiClient): Promise<LogLine[]> {
   }
 }
 
-/** Those after `first`, until `signal` is aborted; `missed` is told when some were gone before they could be read. */
-export async function* linesAfter(
-  host: ApiClient,
-  first: number,
-  signal: AbortSignal,
-  missed: () => void,
-): AsyncGenerator<LogLine> {
-  let after = first
+export interface Following {
+  /** Number of the newest line that is known already. */
+  readonly after: number
+  readonly signal: AbortSignal
+  /** Connects anew once the host has gone. */
+  connect(): Promise<ApiClient>
+  /** Told when lines were gone before they could be read, and when the host does not answer. */
+  trouble(what: string): void
+}
+
+/** Those that come, through restarts of the host, until `signal` is aborted; a refusal throws. */
+export async function* linesAfter(first: ApiClient, options: Following): AsyncGenerator<LogLine> {
+  const { signal, connect, trouble } = options
+  let { after } = options
+  let host: ApiClient | undefined = first
+  let isSilent = false
   while (!signal.aborted) {
-    const { entries, next, dropped } = await pageAfter(host, after)
-    if (dropped) missed()
+    let page: Page = { entries: [], next: after, dropped: false }
+    try {
+      host ??= await connect()
+      page = await pageAfter(host, after)
+      isSilent = false
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'unreachable') throw error
+      host = undefined
+      // The one that comes counts anew.
+      after = 0
+      page = { ...page, next: 0 }
+      if (!isSilent) trouble(error.message)
+      isSilent = true
+    }
+    const { entries, next, dropped } = page
+    // A cursor of an earlier life of the host: that one's lines have gone with it.
+    if (dropped && entries.length > 0) trouble('some lines were gone before they could be read')
     yield* entries
-    // A cursor of an earlier life of the host begins anew.
     after = dropped && entries.length === 0 ? 0 : next
-    if (entries.length === 0) await delay(pollMs, undefined, { signal }).catch(() => {})
+    if (entries.length === 0 && !dropped) await delay(pollMs, undefined, { signal }).catch(() => {})
   }
 }

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { type Colour, paint, plain, UsageError, type Verb } from 'svc-host/api/ctl'
 import type { ApiClient } from 'svc-host/client'
 import type { CommandContext } from 'svc-host/sdk'
+import { runtimeOf } from './doctor-host.ts'
 import { allLines, type LogLine, linesAfter } from './log-lines.ts'
 import { listOf } from './report.ts'
 
@@ -51,8 +52,12 @@ export function logVerb(program: Command, context: CommandContext, online: Verb)
       const print = (line: LogLine): unknown =>
         out.write(`${json ? JSON.stringify(line) : lineText(out, line)}\n`)
       const checkId = async (host: ApiClient, found: readonly LogLine[]): Promise<void> => {
-        if (found.length || (await listOf(host)).some(each => each.id === id)) return
-        throw new UsageError(`there is no extension "${plain(id)}", and nothing was logged under that name`)
+        if (found.length) return
+        const known = [...(await listOf(host)), ...(await runtimeOf(host)).units]
+        if (known.some(each => each.id === id)) return
+        throw new UsageError(
+          `there is neither an extension nor a unit "${plain(id)}", and nothing was logged under that name`,
+        )
       }
       if (!follow)
         return online(async host => {
@@ -67,8 +72,9 @@ export function logVerb(program: Command, context: CommandContext, online: Verb)
         const first = newest(all)
         await checkId(host, first)
         first.forEach(print)
-        const missed = (): void => void err.write('some lines were gone before they could be read\n')
-        for await (const line of linesAfter(host, all.at(-1)?.seq ?? 0, signal, missed))
+        const trouble = (what: string): void => void err.write(`${plain(what)}\n`)
+        const after = all.at(-1)?.seq ?? 0
+        for await (const line of linesAfter(host, { after, signal, connect: context.connect, trouble }))
           if (isMeant(line)) print(line)
       })()
     })

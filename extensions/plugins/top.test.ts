@@ -139,4 +139,4 @@ test('a busy isolate is the first line of a running host', async () => {
     rmSync(parent, { recursive: true })
   }
   expect(await typeAt(host.configDir, 'plugins', 'top', '--once')).toMatchObject({ code: 3 })
-})
+}, 60_000)
