@@ -118,7 +118,7 @@ const slackBytes = 4 * 2 ** 20
 
 async function staysAsItIs(subject: TestHost, rounds = 10): Promise<void> {
   const ids = subject.extensions.list().map(({ id }) => id)
-  for (let i = 0; i < 2; i++) await toggleAll(subject, ids)
+  for (let i = 0; i < Math.min(2, rounds); i++) await toggleAll(subject, ids)
   const [before, held, bytes] = [surfaceOf(subject), await atRest(), await heapBytes()]
   for (let i = 0; i < rounds; i++) {
     await toggleAll(subject, ids)
@@ -134,8 +134,8 @@ test('ten rounds of all at once leave nothing', () => staysAsItIs(host))
 test.for([
   ['kernel', 10],
   ['isolate', 10],
-  ['process', 2],
-] as const)('every example, %s realm, %i rounds: nothing is left', async ([realm, rounds]) => {
+  ['process', 1],
+] as const)('every example, %s realm, rounds: %i, nothing is left', async ([realm, rounds]) => {
   const subject = await startHost(examplesIn(realm), { realm })
   try {
     expect(subject.extensions.list().filter(({ state }) => state !== 'on')).toEqual([])
