@@ -2,9 +2,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
-import { networkInterfaces } from 'node:os'
+import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, afterEach, expect, test } from 'vitest'
@@ -43,7 +43,7 @@ const commands = (text: string): string[] =>
 const serves = (id: string, body: string): string =>
   `ctx.route(route({ method: 'GET', path: '/ext/${id}', summary: 'a', lanes: admin, replies: { 200: z.object({ value: z.json() }) },
   handler: async () => { ${body} } }))`
-const attacker = (id: string, body: string): Promise<string> =>
+const attacker = (id: string, body: string, granted: readonly string[] = []): Promise<string> =>
   guests.write(
     id,
     `import * as fs from 'node:fs'
@@ -52,7 +52,7 @@ import { spawn, spawnSync } from 'node:child_process'
 import { connect } from 'svc-host/client'
 const attempt = async fn => { try { return await fn() } catch (e) { return e.code || e.cause?.code || e.name } }
 export default defineExtension({ async setup(ctx) {\n${body}\n} })`,
-    { realm: 'process', permissions: ['routes'] },
+    { realm: 'process', permissions: ['routes', ...granted] },
   )
 const calm = (): Promise<string> => attacker('calm', serves('calm', "return { value: 'calm' }"))
 
@@ -63,7 +63,9 @@ const connecting = `const connecting = (...to) => new Promise((done, failed) => 
 /** What is tried, and what comes of it; `$name` stands for what only the test knows. */
 const probes: Record<string, [code: string, expected: unknown]> = {
   'the password file': [`fs.readFileSync('/etc/shadow', 'utf8')`, 'ENOENT'],
-  'the config folder': [`fs.readdirSync('$config')`, 'ENOENT'],
+  'the config folder, in one that was granted': [`fs.readdirSync('$config')`, []],
+  'what was granted': [`fs.readFileSync('$config/../beside', 'utf8')`, 'to be read'],
+  'writing where only reading was granted': [`fs.writeFileSync('$config/../beside', '')`, 'EROFS'],
   'the token of the operator': [`fs.readFileSync('$config/mgmt-token', 'utf8')`, 'ENOENT'],
   'what another keeps': [`fs.readdirSync('$config/plugin-state/other')`, 'ENOENT'],
   'all that is anywhere': [
@@ -103,7 +105,9 @@ const probes: Record<string, [code: string, expected: unknown]> = {
   'what it may': [`fs.writeFileSync('/state/own', 'x') ?? fs.readFileSync('/state/own', 'utf8')`, 'x'],
 }
 
-test('what lies outside is neither seen nor touched', { timeout: 60_000 }, async () => {
+test('what lies outside is neither seen nor touched', { timeout: 120_000 }, async () => {
+  const outer = await mkdtemp(join(tmpdir(), 'svc-hostile-'))
+  await chmod(outer, 0o755)
   listener = createServer(socket => socket.end()).listen(0, '0.0.0.0')
   await once(listener, 'listening')
   const open = (listener.address() as { port: number }).port
@@ -124,9 +128,13 @@ ctx.route(route({ method: 'POST', path: '/ext/spy', summary: 'a', lanes: admin, 
     }
     return found
   } }))`,
+    [`read:${outer}`],
   )
-  host = await startHost([spy, await calm()], { env: { SVC_SECRET_OF_TEST: 'x' } })
-  const { configDir, adminToken, port } = host
+  await writeFile(join(outer, 'beside'), 'to be read')
+  const configDir = join(outer, 'config')
+  await mkdir(configDir, { mode: 0o700 })
+  host = await startHost([spy, await calm()], { configDir })
+  const { adminToken, port } = host
   await mkdir(join(configDir, 'plugin-state', 'other'), { recursive: true })
   await writeFile(join(configDir, 'plugin-state', 'other', 'storage.json'), '{}')
   const known: Record<string, unknown> = {
@@ -152,6 +160,9 @@ ctx.route(route({ method: 'POST', path: '/ext/spy', summary: 'a', lanes: admin, 
   await isWell()
   expect(of('spy')).toMatchObject({ state: 'on', restarts: 0 })
   expect(lines('spy').join()).toMatch(/has not been granted network:/)
+  await host.stop()
+  host = undefined
+  await rm(outer, { recursive: true })
 })
 
 /** What each does to itself in the end, and what is said of it. */
@@ -160,7 +171,7 @@ const ends: Record<string, [body: string, why: RegExp]> = {
     `setInterval(() => (globalThis.kept ??= []).push(Buffer.alloc(32 * 2 ** 20, 1)), 10)`,
     /took over 512 MB of memory|ended with/,
   ],
-  'no sign of life': ['for (;;);', /ran for over 3000 ms at a stretch/],
+  'no sign of life': ['for (;;);', /ran for over 3000 ms at a stretch|did not answer for 30000 ms/],
   'a length over all limits': [
     'fs.writeSync(3, Buffer.alloc(17, 255))',
     /a packet of 4294967295 bytes came over the bridge/,
@@ -202,7 +213,7 @@ test('whoever grows, hangs, lies or leaves is ended and starts again, and nothin
   expect(commands(configDir)).toEqual([])
 })
 
-test('what it has started ends with it, however well it hides', { timeout: 60_000 }, async () => {
+test('what it has started ends with it, however well it hides', { timeout: 120_000 }, async () => {
   const mark = `left-behind-${process.pid}`
   const folder = await attacker(
     'leaver',
@@ -219,7 +230,7 @@ process.on('exit', () => { const end = Date.now() + 60_000; while (Date.now() < 
   await isWell()
 })
 
-test('kill -9 of the host leaves none of its processes', { timeout: 60_000 }, async () => {
+test('kill -9 of the host leaves none of its processes', { timeout: 120_000 }, async () => {
   const mark = `orphan-${process.pid}`
   const folder = await attacker(
     'orphan',

@@ -131,7 +131,7 @@ test('the API is reached by its own token, and hosts that were granted through t
   }
 })
 
-test('without bubblewrap it is refused, unless it is trusted by name', { timeout: 60_000 }, async () => {
+test('without bubblewrap it is refused, unless it is trusted by name', { timeout: 120_000 }, async () => {
   const body = `ctx.log.info('runs as ' + process.getuid() + ' ' + existsSync(process.env.SVC_MGMT_CA))`
   const [wild, known] = [await inProcess('wild', body), await inProcess('known', body)]
   configDir = await mkdtemp(join(tmpdir(), 'svc-processes-'))
