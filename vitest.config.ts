@@ -8,7 +8,7 @@ const exclude = ['**/node_modules/**', '**/dist/**', '**/build/**', '.cache/**']
 const shared = {
   environment: 'node',
   pool: 'forks' as const,
-  execArgv: ['--conditions=svc-source', '--no-node-snapshot', '--disable-warning=ExperimentalWarning'],
+  execArgv: ['--conditions=svc-source', '--disable-warning=ExperimentalWarning'],
   testTimeout: 20_000,
   hookTimeout: 30_000,
   teardownTimeout: 20_000,

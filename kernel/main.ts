@@ -1,7 +1,17 @@
 #!/usr/bin/env node
 // The entry point of the `svc-host` command.
+import { statSync } from 'node:fs'
+import { enableCompileCache } from 'node:module'
+import { homedir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
 import process from 'node:process'
-import { run } from './cli.ts'
+
+// A start is mostly compiling. What another user could have put there must not be run.
+const told = process.env['XDG_CACHE_HOME'] ?? ''
+const cache = join(isAbsolute(told) ? told : join(homedir(), '.cache'), 'svc-host', 'code')
+const owner = statSync(cache, { throwIfNoEntry: false })?.uid
+if (owner === undefined || owner === process.getuid?.()) enableCompileCache(cache)
+const { run } = await import('./cli.ts')
 
 const ended = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {

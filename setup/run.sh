@@ -7,7 +7,7 @@ verb=$1
 shift
 
 node24=node_modules/.bin/node
-flags='--conditions=svc-source --no-node-snapshot --disable-warning=ExperimentalWarning'
+flags='--conditions=svc-source --disable-warning=ExperimentalWarning'
 
 # The set-up itself runs on whatever Node started npm; the checkout's own may not be there yet. The kernel's
 # file lock (on this folder, so that nothing need be writable) keeps two set-ups apart and goes with its holder.

@@ -14,4 +14,4 @@ if [ ! -x "$node" ]; then
     exit 1
   }
 fi
-exec "$node" --no-node-snapshot --disable-warning=ExperimentalWarning "$root/dist/kernel/main.js" "$@"
+exec "$node" --disable-warning=ExperimentalWarning "$root/dist/kernel/main.js" "$@"

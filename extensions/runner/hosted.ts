@@ -67,14 +67,7 @@ function ownRunner(): readonly [string, ...string[]] {
   const root = dirname(fileURLToPath(import.meta.resolve('svc-host/package.json')))
   const main = join(root, isSource ? 'kernel/main.ts' : 'dist/kernel/main.js')
   const conditions = isSource ? ['--conditions=svc-source'] : []
-  return [
-    process.execPath,
-    ...conditions,
-    '--no-node-snapshot',
-    '--disable-warning=ExperimentalWarning',
-    main,
-    'runner',
-  ]
+  return [process.execPath, ...conditions, '--disable-warning=ExperimentalWarning', main, 'runner']
 }
 
 export function createHostedRunner(options: HostedOptions): HostedRunner {

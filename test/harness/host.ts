@@ -11,7 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
-export const nodeFlags = ['--conditions=svc-source', '--no-node-snapshot', '--disable-warning=ExperimentalWarning']
+export const nodeFlags = ['--conditions=svc-source', '--disable-warning=ExperimentalWarning']
 
 /** The environment of a fresh login: of the product's own settings only the choice of a sanitized engine comes in. */
 export function cleanEnvironment(extra: Record<string, string>): Record<string, string> {

@@ -1,6 +1,6 @@
 // The command line as a user meets it: a process of its own, its output and its exit code.
-import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import about from 'svc-host/package.json' with { type: 'json' }
 import { expect, test } from 'vitest'
@@ -143,4 +143,29 @@ test('a config folder that cannot be one is an error with a remedy: nothing wait
     expect([code, err]).toEqual([1, expect.stringContaining(`the config folder ${dir} cannot be used: `)])
   }
   expect([statSync(file).mode & 0o777, statSync(shared).mode & 0o777]).toEqual([0o644, 0o755])
+})
+
+test('compiled code is kept for the next start, but never where another user could have put some', async () => {
+  const folder = temporaryFolder()
+  const kept = (name: string, prepare?: (code: string) => void): string[] => {
+    const code = join(folder, name, 'svc-host', 'code')
+    mkdirSync(join(code, '..'), { recursive: true })
+    prepare?.(code)
+    const env = { PATH: process.env['PATH'], XDG_CACHE_HOME: join(folder, name), SVC_CONFIG_DIR: folder }
+    const args = [
+      '--conditions=svc-source',
+      '--disable-warning=ExperimentalWarning',
+      'kernel/main.ts',
+      '--version',
+    ]
+    expect(spawnSync(process.execPath, args, { env, encoding: 'utf8' }).stdout).toBe(`${about.version}\n`)
+    return existsSync(code) ? readdirSync(code) : []
+  }
+  expect(kept('own')).toHaveLength(1)
+  if (process.getuid?.() !== 0) return
+  const others = (code: string): void => {
+    mkdirSync(code)
+    chownSync(code, 65534, 65534)
+  }
+  expect(kept('theirs', others)).toEqual([])
 })
