@@ -26,7 +26,7 @@ export const surfaceOf = (host: TestHost) => ({
   routes: routesOf(host),
   effects: host.extensions
     .list()
-    .map(({ id, state, effects }) => `${id} ${state}: ${[...effects].sort().join(', ')}`),
+    .map(({ id, state, why, effects }) => `${id} ${state}: ${why ?? [...effects].sort().join(', ')}`),
 })
 
 /** A file of /proc; empty once the process has ended. */
