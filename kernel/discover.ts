@@ -224,7 +224,15 @@ export async function discoverExtensions(
   { safe = false, builtin = builtinFolder, found: given }: Search = {},
 ): Promise<Found[]> {
   const builtins = given ?? (await findBuiltins(builtin))
-  const found = [...builtins, ...(safe ? [] : await findInstalled(join(configDir, 'plugins')))]
+  const provided = builtins.flatMap(({ manifest }) => Object.keys(manifest?.provides ?? {}))
+  // By these nouns the host's own events and hook points go, as an extension's go by its id.
+  const nouns = new Set(['host', 'kernel', ...provided.map(name => name.split('.', 1)[0]!)])
+  const installed = safe ? [] : await findInstalled(join(configDir, 'plugins'))
+  const others = installed.map(each => {
+    const problem = `its id is a noun of the host's own (${each.id}.…); it needs another`
+    return nouns.has(each.id) ? broken(each.id, each.folder, false, problem) : each
+  })
+  const found = [...builtins, ...others]
   const taken = new Set<string>()
   const first = found.filter(({ id }) => !taken.has(id) && taken.add(id))
   return given ? first : first.sort((a, b) => (a.id < b.id ? -1 : 1))

@@ -87,7 +87,7 @@ export function createFront(options: FrontOptions): Front {
     authorize: (request: IncomingMessage, route: Route, params: Record<string, string>) => {
       checkOrigin(request, origins)
       const bearer = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '')?.[1]
-      const extension = insideCaller()
+      const extension = 'encrypted' in request.socket ? undefined : insideCaller()
       const source =
         extension === undefined ? { peer: peerOf(request.socket as TLSSocket), bearer } : { extension }
       return authorize(route, source, params['id'] ?? params['provider'], {

@@ -127,7 +127,7 @@ export interface Extensions {
   /** Looks at the folders again: what is new starts, what has gone leaves, what has another version is replaced. */
   reload(): Promise<readonly ExtensionRecord[]>
   examine(folder: string): Promise<Examined>
-  /** Whether an installed one may run in the host's own process; from its next start. */
+  /** Whether an installed one may run in the host's own process, where nothing checks what it does; from its next start. */
   trust(id: string, trusted: boolean): Promise<void>
   /**
    * Grants and refuses permissions of an installed one, stores it, and starts it (again). A text given here replaces

@@ -98,6 +98,17 @@ test('installed packages are found by the ledger at exactly their version, and n
   expect((await discoverExtensions(configDir, { builtin, safe: true })).map(({ id }) => id)).toEqual(['good'])
 })
 
+test('an installed package cannot go by a noun of the host, under which it could speak in its name', async () => {
+  await write(join(builtin, 'good'), { ...good, provides: { 'castle.gate': '1.0.0' } })
+  const versions = join(configDir, 'plugins', '.versions')
+  for (const id of ['castle', 'host', 'gate']) await write(join(versions, id, '1.2.3'), { ...good, id })
+  await installed({ castle: '1.2.3', host: '1.2.3', gate: '1.2.3' })
+  expect(await problems()).toEqual({
+    castle: "its id is a noun of the host's own (castle.…); it needs another",
+    host: "its id is a noun of the host's own (host.…); it needs another",
+  })
+})
+
 test('the kernel realm is for those whom the operator trusts; three failed starts in a row quarantine', async () => {
   await write(
     join(configDir, 'plugins', '.versions', 'tiny', '1.2.3'),
