@@ -23,6 +23,7 @@ export function outsideVerbs(
   const calls = new Map<number, AbortController>()
   return [
     ['parcel', verb([id, z.string().max(128 * 1024)], (number, piece) => parcels.add(number, piece))],
+    ['dropParcel', verb([id], number => void parcels.take(number))],
     ['piece', verb([id], number => parcels.next(number))],
     [
       'fetch',

@@ -2,9 +2,10 @@
 import { bodyLimitBytes } from '../../sdk/egress/fetch.ts'
 
 /** Up to this an answer brings its bytes along; a piece is as large. */
-const pieceBytes = 256 * 1024
-/** What may wait here, both ways together. */
+const pieceBytes = 64 * 1024
+/** What may wait here, both ways together, and of how many. */
 const heldLimitBytes = 24 * 1024 * 1024
+const comingLimit = 256
 
 /** As it crosses: nothing, base64, or the number of what has been sent ahead. */
 export type Crossing = null | string | number
@@ -34,7 +35,8 @@ export function createParcels(): Parcels {
       const bytes = Buffer.from(base64, 'base64')
       const pieces = coming.get(number) ?? []
       const total = pieces.reduce((sum, { length }) => sum + length, bytes.length)
-      if (total > bodyLimitBytes) throw new Error(`over ${bodyLimitBytes} bytes cannot be sent at once`)
+      if (total > bodyLimitBytes || (!coming.has(number) && coming.size >= comingLimit))
+        throw new Error(`over ${bodyLimitBytes} bytes, or ${comingLimit} parcels, cannot be sent at once`)
       hold(bytes.length)
       coming.set(number, [...pieces, bytes])
     },

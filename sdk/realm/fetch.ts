@@ -1,6 +1,6 @@
 // `fetch` as authors know it, each request made by the host: whole bodies, no streams.
 import { decodeUtf8, encodeUtf8 } from './bytes.ts'
-import { type Crossing, collect, send } from './parcels.ts'
+import { type Crossing, collect, sending } from './parcels.ts'
 import { ask, tell } from './wire.ts'
 
 type HeadersInit =
@@ -165,15 +165,16 @@ export async function fetch(input: unknown, init: RequestInit = {}): Promise<Res
   const stop = (): void => tell('abortFetch', call)
   signal?.addEventListener('abort', stop, { once: true })
   try {
-    const body = await send(bytes)
-    signal?.throwIfAborted()
     const asked = {
       url: String(input),
       method: String(method).toUpperCase(),
       headers: Object.fromEntries(headers),
       redirect,
     }
-    const { isRedirected, ...answer } = await ask<Answered>('fetch', call, asked, body)
+    const { isRedirected, ...answer } = await sending(bytes, body => {
+      signal?.throwIfAborted()
+      return ask<Answered>('fetch', call, asked, body)
+    })
     return new Response(await collect(answer.body), { ...answer, redirected: isRedirected })
   } catch (error) {
     throw signal?.aborted ? signal.reason : error

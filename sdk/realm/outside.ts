@@ -1,7 +1,7 @@
 // `ctx.files` and `ctx.exec` behind a bridge: done by the host, as far as the permissions go.
 import type { Executed, Files, Outside } from '../outside.ts'
 import { decodeUtf8, encodeUtf8, fromBase64 } from './bytes.ts'
-import { collect, send } from './parcels.ts'
+import { collect, sending } from './parcels.ts'
 import { seed } from './random.ts'
 import { answerTo, ask } from './wire.ts'
 
@@ -15,7 +15,7 @@ const files: Files = {
   readText: async path => decodeUtf8(await read(path)),
   async write(path, data) {
     const bytes = typeof data === 'string' ? encodeUtf8(data) : data
-    await ask('writeFile', path, await send(bytes))
+    await sending(bytes, crossing => ask<void>('writeFile', path, crossing))
   },
   list: folder => ask('listFolder', folder),
   stat: path => ask('statFile', path),
