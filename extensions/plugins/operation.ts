@@ -12,7 +12,7 @@ export class AskedForMore extends ApiError {
   readonly target: string
   readonly asks: readonly string[]
   constructor({ target, asks = [], error }: Job) {
-    super('refused', error ?? 'it asks for more than was decided')
+    super('refused', plain(error ?? 'it asks for more than was decided'))
     this.target = target
     this.asks = asks
   }
@@ -43,7 +43,7 @@ export async function operate(
     for (;;) {
       const job = await host.request<Job>('GET', `/store/jobs/${id}`)
       if (job.error_code === 'permissions') throw new AskedForMore(job)
-      if (job.state === 'failed') throw new ApiError('refused', job.error ?? 'it has failed')
+      if (job.state === 'failed') throw new ApiError('refused', plain(job.error ?? 'it has failed'))
       if (job.state === 'done') return job
       ticker.show(`${job.target}: ${job.phase} …`)
       await delay(pollMs, undefined, { signal: context.signal })

@@ -44,7 +44,7 @@ async function outcome(host: ApiClient, jobs: readonly Job[], ids: readonly stri
   const records = (await listOf(host)).filter(({ id }) => ids.includes(id))
   // How they were in between is told no more.
   const isPast = (line: string): boolean => records.some(({ id }) => line.startsWith(`${id} is `))
-  const told = jobs.flatMap(({ log }) => log.filter(line => !isPast(line)).map(line => `${line}.`))
+  const told = jobs.flatMap(({ log }) => log.filter(line => !isPast(line)).map(line => `${plain(line)}.`))
   const lines = [...told, ...records.map(sentence)]
   const isBroken = records.some(({ state, enabled }: ExtensionRecord) => enabled && state !== 'on')
   const units = ids.filter(id => !records.some(record => record.id === id))

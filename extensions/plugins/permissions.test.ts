@@ -105,6 +105,12 @@ test('what is granted with the installation is on at once; the rest is still ask
   expect(states()).toEqual({ routes: 'granted', [events]: 'granted', [net]: 'asked' })
   await remove()
 
+  // What a stranger has written turns nothing round on a terminal.
+  const sly = await type('add', await pack('1.0.0', ['read:/tmp/\u202egpj.exe']))
+  expect(sly.out).toContain('read:/tmp/gpj.exe')
+  expect(sly.out).not.toContain('\u202e')
+  await remove()
+
   const leftBefore = readdirSync(host.configDir).sort()
   expect(await add(await pack('1.0.0', [events]), ['read:/etc'])).toMatchObject({
     state: 'failed',
@@ -194,7 +200,7 @@ const permission = fc.oneof(
     'events:session.started',
     'routes',
     'page',
-    'api:status',
+    'api:host',
     'network:*.example.com',
   ),
   fc.constantFrom(

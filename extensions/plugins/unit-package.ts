@@ -6,7 +6,7 @@ import { z } from 'zod'
 export const UnitFields = {
   main: z.string().optional(),
   description: z.string().optional(),
-  'svc-host': z.looseObject({ permissions: z.array(z.string()).default([]) }).optional(),
+  'svc-host': z.looseObject({ permissions: z.array(z.string()).max(64).default([]) }).optional(),
 }
 const Unit = z.looseObject({ version: z.string(), ...UnitFields })
 

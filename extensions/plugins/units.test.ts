@@ -41,7 +41,7 @@ const at = (path: string): string => join(host.configDir, path)
 
 test('a unit is listed, waits for its grants, is updated, asked about anew and removed with its token', async () => {
   const before = [readdirSync(host.configDir).sort(), host.extensions.list()]
-  const added = await type('add', await pack(asking('api:status', 'network:lamp.lan')))
+  const added = await type('add', await pack(asking('api:host', 'network:lamp.lan')))
   expect(added).toMatchObject({
     code: 1,
     out: expect.stringMatching(/plugin runner runs it.*nobody has granted/s),
@@ -50,16 +50,16 @@ test('a unit is listed, waits for its grants, is updated, asked about anew and r
   // It is none of the extensions that the host itself starts.
   expect(host.extensions.list()).toEqual(before[1])
   expect((await type('info', 'light')).out).toMatch(
-    /^realm: +plugin runner\nasked: +api:status \(call the API: status\)/m,
+    /^realm: +plugin runner\nasked: +api:host \(call the API: host\)/m,
   )
-  expect((await type('grant', 'light', 'api:status')).code).toBe(0)
+  expect((await type('grant', 'light', 'api:host')).code).toBe(0)
   expect((await type('revoke', 'light', 'network:lamp.lan')).code).toBe(0)
   expect(host.service(Extensions)?.decided('light')).toEqual({
-    granted: ['api:status'],
+    granted: ['api:host'],
     refused: ['network:lamp.lan'],
   })
 
-  const wider = { version: '2.0.0', ...asking('api:status', 'network:*.lan') }
+  const wider = { version: '2.0.0', ...asking('api:host', 'network:*.lan') }
   expect(await type('add', await pack(wider))).toMatchObject({
     code: 1,
     err: expect.stringContaining('network:*.lan'),

@@ -100,7 +100,7 @@ test('whoever serves rows by provider or id gets the same: own rows only, and wh
     mkdirSync(join(both.configDir, 'plugin-run'))
     const units = {
       lamp: { token: tokens.lamp, permissions: ['api:shelf'] },
-      light: { token: tokens.light, permissions: ['api:status'] },
+      light: { token: tokens.light, permissions: ['api:host'] },
     }
     writeFileSync(join(both.configDir, 'plugin-run/unit-tokens.json'), JSON.stringify(units))
     writeFileSync(join(both.configDir, 'plugin-token'), tokens.runner)
