@@ -142,7 +142,9 @@ test('a service of one isolate is used from another and from the kernel realm, a
   await expect.poll(() => lines('taker').filter(line => line === 'have a-b').length).toBe(2)
 })
 
-test('where a missing word is a no, nobody slips in while one who has a say is away', async () => {
+test('where a missing word is a no, nobody slips in while one who has a say is away', {
+  timeout: 60_000,
+}, async () => {
   const sentry = await guests.setup(
     'sentry',
     `if (await ctx.storage.get('broken')) throw new Error('broken for good')
