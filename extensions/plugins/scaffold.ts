@@ -97,7 +97,7 @@ const filesOf = (options: ScaffoldOptions): Record<string, string> => {
       license: licence,
       ...(author && { author }),
       type: 'module',
-      files: ['extension.json', 'index.js'],
+      files: ['extension.json', '*.js', '!*.test.js'],
       scripts,
       peerDependencies: { 'svc-host': '*' },
       devDependencies: { 'svc-host': '*', zod: '^4.0.0', ...typescript },
