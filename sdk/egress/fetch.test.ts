@@ -1,8 +1,13 @@
 // Requests for strangers, against servers that mean harm and names that change their minds.
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
+import { loadIdentity } from '../../kernel/identity.ts'
 import { covers } from '../permission.ts'
 import { type Answered, createFetch } from './fetch.ts'
 
@@ -244,4 +249,19 @@ test('a request that is not wanted any more ends, and no more run at once than m
   expect(most).toBe(8)
   expect(results.filter(status => status === 200)).toHaveLength(72)
   expect(results.find(status => status !== 200)).toContain('8 requests are under way and 64 wait')
+})
+
+test('a server that cannot show who it is is not spoken to', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-egress-'))
+  const { privateKeyPem: key, certificatePem: cert } = await loadIdentity(folder, () => {})
+  await rm(folder, { recursive: true })
+  let count = 0
+  const port = await listen(
+    createTlsServer({ key, cert }, (_, response) => {
+      count += 1
+      response.end()
+    }),
+  )
+  await expect(fetchAt(port)(`https://localhost:${port}/`)).rejects.toThrow(/self-signed certificate/)
+  expect(count).toBe(0)
 })
