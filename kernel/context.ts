@@ -51,7 +51,7 @@ export interface Reach {
   readonly call: Call
   rightsOf(owner: string): Rights
   /** What it has used, as far as its realm can tell. */
-  usageOf(owner: string): Pick<ExtensionRecord, 'restarts' | 'cpu_ms' | 'memory_bytes'>
+  usageOf(owner: string): Pick<ExtensionRecord, 'restarts' | 'cpu_ms' | 'memory_bytes' | 'budget'>
 }
 
 export interface Subject {

@@ -120,7 +120,7 @@ export function withDependants(first: readonly Unit[], all: readonly Unit[]): Se
 /** The unit as the API shows it. */
 export function describe(
   { found, isEnabled, state, why, effects }: Unit,
-  counted: Pick<ExtensionRecord, 'errors' | 'taps' | 'restarts' | 'cpu_ms' | 'memory_bytes' | 'permissions'>,
+  counted: Pick<ExtensionRecord, 'errors' | 'taps' | 'permissions'> & ReturnType<Reach['usageOf']>,
 ): ExtensionRecord {
   const { id, manifest, builtin } = found
   const named = (services: Readonly<Record<string, string>> = {}): string[] =>

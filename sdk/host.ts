@@ -69,6 +69,10 @@ export const ExtensionRecord = z
       .int()
       .nullable()
       .describe('heap of its isolate, a second old at most; null: likewise'),
+    budget: z
+      .enum(['ok', 'slowed'])
+      .nullable()
+      .describe('slowed: it went beyond a budget and is given up if it goes on; null: likewise'),
     taps: z
       .array(
         z.object({
@@ -107,11 +111,7 @@ export interface ExtensionConfig {
   /** What its file holds, with keys that nobody reads; empty where there is none. */
   readonly stored: Readonly<Record<string, unknown>>
   /** What a flag, the environment or `host.env` sets over it. */
-  readonly overrides: readonly {
-    readonly at: readonly string[]
-    readonly value: unknown
-    readonly source: string
-  }[]
+  readonly overrides: readonly { at: readonly string[]; value: unknown; source: string }[]
   /** JSON Schema of what it takes; null: not known. */
   readonly schema: object | null
   /** Why the file cannot be read or the schema is not known, as a sentence. */

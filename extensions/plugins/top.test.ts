@@ -22,7 +22,7 @@ const record = (id: string, more: Partial<ExtensionRecord> = {}): ExtensionRecor
     why: null,
   },
   ...{ provides: [], requires: [], effects: [], errors: 0, restarts: 0, cpu_ms: 0, memory_bytes: 0 },
-  ...{ taps: [], permissions: [] },
+  ...{ taps: [], permissions: [], budget: 'ok' },
   ...more,
 })
 const sample = (atUnixMs: number, ...records: ExtensionRecord[]): Sample => ({ atUnixMs, records })

@@ -26,7 +26,7 @@ export interface TopRow {
   /** Of its slowest tap. */
   readonly p50_ms: number | null
   readonly p99_ms: number | null
-  /** `spent`: it is quarantined; `none`: it runs in the host's own process. */
+  /** `over`: it is slowed down; `spent`: quarantined; `-`: it has none, since it runs in the host's own process. */
   readonly budget: string
 }
 
@@ -75,8 +75,8 @@ export function rowsOf(samples: readonly Sample[], key: SortKey): TopRow[] {
   return rows.sort((a, b) => weight(b) - weight(a) || (a.id < b.id ? -1 : 1))
 }
 
-const budgetOf = ({ state, realm }: ExtensionRecord): string =>
-  state === 'quarantined' ? 'spent' : realm === 'kernel' ? 'none' : 'ok'
+const budgetOf = ({ state, budget }: ExtensionRecord): string =>
+  state === 'quarantined' ? 'spent' : budget === 'slowed' ? 'over' : (budget ?? '-')
 
 const bytes = (count: number | null): string =>
   count === null ? '-' : count < 1e7 ? `${Math.round(count / 1e3)}k` : `${Math.round(count / 1e6)}M`

@@ -62,7 +62,7 @@ export interface RealmsOptions {
 export const isApart = ({ manifest }: Found): boolean => manifest !== undefined && manifest.realm !== 'kernel'
 
 /** What one extension has used since the start of the host; null: it cannot be told apart. */
-type Usage = Pick<ExtensionRecord, 'restarts' | 'cpu_ms' | 'memory_bytes'>
+type Usage = Pick<ExtensionRecord, 'restarts' | 'cpu_ms' | 'memory_bytes' | 'budget'>
 
 export interface Realms {
   /** Loads a package where its manifest says; it leaves with `effects`. */
@@ -84,8 +84,10 @@ export function createRealms(options: RealmsOptions): Realms {
     histories.set(owner, history)
     return history
   }
-  const leave = (owner: string): void => {
+  /** One that is off may have been loaded for a look only, with a cell beside that of its start. */
+  const leave = (owner: string, cell?: Cell): void => {
     const left = running.get(owner)
+    if (cell && left?.cell !== cell) return
     running.delete(owner)
     if (left) spentMs.set(owner, (spentMs.get(owner) ?? 0) + left.cell.cpuMs())
   }
@@ -153,7 +155,7 @@ export function createRealms(options: RealmsOptions): Realms {
       running.set(owner, { cell, isProcess })
       effects.add(label, async () => {
         await cell.close()
-        leave(owner)
+        leave(owner, cell)
       })
       await cell.open((verb, args) => {
         if (verb !== 'define') return serve(verb, args)
@@ -197,6 +199,7 @@ export function createRealms(options: RealmsOptions): Realms {
         restarts: histories.get(owner)?.restarts ?? 0,
         cpu_ms: cell || spent !== undefined ? (cell?.cpuMs() ?? 0) + (spent ?? 0) : null,
         memory_bytes: cell ? cell.memoryBytes() : null,
+        budget: cell ? (isSlow(owner) ? 'slowed' : 'ok') : null,
       }
     },
   }

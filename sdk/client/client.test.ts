@@ -87,7 +87,9 @@ test('an answer that this library does not know is `version-skew`', async () => 
   const client = await admin(other)
   const failed = client.call('GET', '/status')
   expect(await codeOf(failed)).toEqual(['version-skew', 200])
-  await expect(failed).rejects.toThrow(/GET \/status .*active_sessions.*library is of 0\.1\.0, the host of 0\.1\.0/)
+  await expect(failed).rejects.toThrow(
+    /GET \/status .*active_sessions.*library is of 0\.1\.0, the host of 0\.1\.0/,
+  )
   // What is asked for without types is handed over as it came.
   expect(await client.request('GET', '/status')).toEqual({ sessions: 'none' })
 })
