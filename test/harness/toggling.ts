@@ -54,7 +54,11 @@ export const childrenBytes = (pid: string | number = process.pid): number =>
 export const holdings = () => ({
   resources: tally(process.getActiveResourcesInfo()),
   listeners: Object.fromEntries(
-    process.eventNames().map(name => [String(name), process.listenerCount(name)]),
+    process
+      .eventNames()
+      // Whoever runs this may listen for that.
+      .filter(name => name !== 'SIGINT')
+      .map(name => [String(name), process.listenerCount(name)]),
   ),
   descriptors: readdirSync('/proc/self/fd').length,
   children: tally(children()),
