@@ -1,7 +1,7 @@
 // `npm run bench`: ours beside its peers on the same machine in the same run, as ratios; tables, targets, raw figures.
 //
 // npm run bench -- [--only NAME,...] [--rounds N] [--seconds N] [--flips N] [--json FILE]
-//   --only     some of cpu, flash, still, first-frame, memory, storm
+//   --only     some of isolates, api, cpu, flash, still, first-frame, memory, storm
 //   --rounds   how often each pipeline is measured, default 3; the middle counts
 //   --seconds  how long each measurement takes, default 4
 //   --flips    sudden changes of the screen for each pipeline and scene, default 120
@@ -13,15 +13,18 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { serve, viewer } from '../harness/host.ts'
 import { buildPlayer } from '../player/build.ts'
+import { apiReport, benchApi } from './api.ts'
 import { benchCpu, cpuReport } from './cpu.ts'
 import { benchFlash, flashReport } from './flash.ts'
+import { benchIsolates, isolatesReport } from './isolates.ts'
 import { isMet, type Target, table } from './measure.ts'
 import { benchFirstFrame, benchMemory, sessionsReport } from './sessions.ts'
 import type { Mode } from './stage.ts'
 import { benchStill, stillReport } from './still.ts'
 import { benchStorm, stormReport } from './storm.ts'
 
-const names = ['cpu', 'flash', 'still', 'first-frame', 'memory', 'storm']
+const streamed = ['cpu', 'flash', 'still', 'first-frame', 'memory', 'storm']
+const names = ['isolates', 'api', ...streamed]
 const { values } = parseArgs({
   options: {
     only: { type: 'string', default: names.join(',') },
@@ -76,44 +79,53 @@ async function measured<T>(
   }
 }
 
-const player = await buildPlayer()
-const host = await serve()
-const identity = mkdtempSync(join(tmpdir(), 'svc-bench-identity-'))
-const ours = { host, identity }
-try {
-  const paired = await viewer(identity, 'pair', `127.0.0.1:${host.nativePort}`, '--pin', await host.arm())
-  if (paired.code !== 0) throw new Error(`pairing failed: ${paired.err}`)
-  // Memory first: what other sessions have left behind must not hide what these do.
-  await measured(
-    'memory',
-    () => benchMemory(ours, player, small, 6, say),
-    result => sessionsReport(small, undefined, result),
-  )
-  await measured(
-    'first-frame',
-    () => benchFirstFrame(ours, small, 5, say),
-    result => sessionsReport(small, result, undefined),
-  )
-  await measured('cpu', () => benchCpu(ours, player, [small, large], rounds, seconds, say), cpuReport)
-  await measured(
-    'flash',
-    () => benchFlash(ours, player, small, flips, say),
-    result => flashReport(small, result),
-  )
-  await measured(
-    'still',
-    () => benchStill(ours, player, large, rounds, seconds, say),
-    result => stillReport(large, result),
-  )
-  await measured(
-    'storm',
-    () => benchStorm(ours, player, small, 2000, say),
-    result => stormReport(small, result),
-  )
-} finally {
-  await host.stop()
-  rmSync(identity, { recursive: true, force: true })
+/** What is measured on one host, by one paired viewer. */
+async function measureStreams(): Promise<void> {
+  const player = await buildPlayer()
+  const host = await serve()
+  const identity = mkdtempSync(join(tmpdir(), 'svc-bench-identity-'))
+  const ours = { host, identity }
+  try {
+    const paired = await viewer(identity, 'pair', `127.0.0.1:${host.nativePort}`, '--pin', await host.arm())
+    if (paired.code !== 0) throw new Error(`pairing failed: ${paired.err}`)
+    // Memory first: what other sessions have left behind must not hide what these do.
+    await measured(
+      'memory',
+      () => benchMemory(ours, player, small, 6, say),
+      result => sessionsReport(small, undefined, result),
+    )
+    await measured(
+      'first-frame',
+      () => benchFirstFrame(ours, small, 5, say),
+      result => sessionsReport(small, result, undefined),
+    )
+    await measured('cpu', () => benchCpu(ours, player, [small, large], rounds, seconds, say), cpuReport)
+    await measured(
+      'flash',
+      () => benchFlash(ours, player, small, flips, say),
+      result => flashReport(small, result),
+    )
+    await measured(
+      'still',
+      () => benchStill(ours, player, large, rounds, seconds, say),
+      result => stillReport(large, result),
+    )
+    await measured(
+      'storm',
+      () => benchStorm(ours, player, small, 2000, say),
+      result => stormReport(small, result),
+    )
+  } finally {
+    words = host.output().slice(-3000)
+    await host.stop()
+    rmSync(identity, { recursive: true, force: true })
+  }
 }
+
+let words = ''
+await measured('isolates', () => benchIsolates(rounds, say), isolatesReport)
+await measured('api', () => benchApi(rounds, seconds, say), apiReport)
+if (streamed.some(name => only.includes(name))) await measureStreams()
 
 const rows = targets.map(target => [
   target.what,
@@ -129,7 +141,7 @@ process.stdout.write(
 )
 process.stdout.write(`${tables.join('\n\n')}\n\n${table([['Target', 'measured', 'at most', ''], ...rows])}\n`)
 for (const failure of failures) process.stderr.write(`bench: could not measure ${failure}\n`)
-if (failures.length) process.stderr.write(`the host's last words:\n${host.output().slice(-3000)}\n`)
+if (failures.length && words) process.stderr.write(`the host's last words:\n${words}\n`)
 if (values.json) {
   const held = targets.map(target => ({ ...target, isMet: isMet(target) }))
   writeFileSync(values.json, `${JSON.stringify({ machine, targets: held, raw, failures }, null, 2)}\n`)

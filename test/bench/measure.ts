@@ -22,6 +22,29 @@ export const monotonicUs = () => Number(process.hrtime.bigint() / 1000n)
 export const residentMiB = (pid: number): number =>
   Number(readFileSync(`/proc/${pid}/status`, 'utf8').match(/^VmRSS:\s+(\d+) kB/m)?.[1] ?? 0) / 1024
 
+/** Every process that this one has started, and theirs; those that go meanwhile are left out. */
+export function descendantsOf(pid: number): number[] {
+  try {
+    const children = readdirSync(`/proc/${pid}/task`).flatMap(thread =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean).map(Number),
+    )
+    return children.flatMap(child => [child, ...descendantsOf(child)])
+  } catch {
+    return []
+  }
+}
+
+/** Resident memory in MiB, what is shared divided among those who share it. */
+export function proportionalMiB(pid: number): number {
+  try {
+    return (
+      Number(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8').match(/^Pss:\s+(\d+) kB/m)?.[1] ?? 0) / 1024
+    )
+  } catch {
+    return 0
+  }
+}
+
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = Math.floor(sorted.length / 2)

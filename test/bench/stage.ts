@@ -68,7 +68,7 @@ const notTapped = (): never => {
 }
 
 const viewerMain = fileURLToPath(new URL('../../examples/viewer/main.ts', import.meta.url))
-const nodeFlags = ['--conditions=svc-source', '--no-node-snapshot', '--no-warnings']
+const nodeFlags = ['--conditions=svc-source', '--no-warnings']
 
 /** Ours: the real host and the real viewer; the host's whole process counts, sealing and parity included. */
 async function oursOn({ host, identity }: Ours, mode: Mode, isTapped: boolean): Promise<Stage> {
