@@ -378,6 +378,25 @@ test('a command that writes without end is ended', async () => {
   expect(await value('free', `return (await ctx.exec('/bin/echo {x}', { x: 'free' })).stdout`)).toBe('free\n')
 })
 
+test('a process of its own has the same, and no more', async () => {
+  const folder = await guests.write('apart', `export default defineExtension({ ${puppet} })`, {
+    realm: 'process',
+    permissions: ['routes', `write:${root}/behind`, 'exec:/bin/echo {a}'],
+  })
+  const { stop, inject } = await startHost({ extensions: [folder] })
+  try {
+    const at = text(join(root, 'behind/file'))
+    const code = `await ctx.files.write(${at}, new Uint8Array(100_000).fill(120)); const { bytes } = await ctx.files.stat(${at})
+      const { stdout } = await ctx.exec('/bin/echo {a}', { a: 'ü' })
+      const refused = await ctx.files.read(${text(join(root, 'other/secret'))}).catch(e => e.name)
+      return [bytes, (await ctx.files.readText(${at})).length, stdout, refused]`
+    const { json } = await inject('POST', '/ext/apart/run', { body: { code } })
+    expect(json).toEqual({ value: [100_000, 100_000, 'ü\n', 'PermissionError'] })
+  } finally {
+    await stop()
+  }
+})
+
 const isRunning = async (line: string): Promise<boolean> => {
   const pids = (await readdir('/proc')).filter(name => /^\d+$/.test(name))
   const lines = await Promise.all(pids.map(pid => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
