@@ -93,7 +93,7 @@ async function countedApart(drop: readonly string[], tasks: number): Promise<str
 }
 
 /**
- * Streams come first on a busy machine. Its session is weighed as one, so that counts too, where there is such a thing; and
+ * Streams come first on a busy machine. All that it starts is weighed as one, where there is such a thing, so that counts too; and
  * where memory runs out, then here first.
  */
 const stepBack =

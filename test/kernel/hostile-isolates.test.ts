@@ -282,6 +282,10 @@ const start = async (attacks: readonly (readonly [name: string, body: string])[]
     ...attacks.map(([name, body]) => guests.setup(idOf(name), attackRoute(idOf(name), body))),
   ])
   host = await startHost({ extensions: [stand, ...folders] })
+  // On a busy machine one may need a second start.
+  await expect
+    .poll(() => host!.extensions.list().filter(({ state }) => state !== 'on'), { timeout: 60_000 })
+    .toEqual([])
   return host
 }
 const of = (h: TestHost, id: string) => h.extensions.list().find(record => record.id === id)!
