@@ -5,6 +5,8 @@ import { existsSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
+import { finished } from 'node:stream/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { readLineValue } from 'svc-host/client'
 import {
@@ -136,12 +138,15 @@ export function createHostedRunner(options: HostedOptions): HostedRunner {
     started.stderr?.setEncoding('utf8').on('data', text => {
       lastWords = (lastWords + text).slice(-2000)
     })
-    void started.exited.then(({ code, signal }) => {
+    const saidAll = started.stderr ? finished(started.stderr).catch(() => {}) : undefined
+    void started.exited.then(async ({ code, signal }) => {
       if (child === started) child = undefined
       void dropTokens()
-      if (isOver) return
       const waitMs = waitAfter(performance.now() - sinceMs)
       notBeforeMs = performance.now() + waitMs
+      // What it has started may hold its output open.
+      await Promise.race([saidAll, sleep(500)])
+      if (isOver) return
       const last = lastWords.trim().split('\n').at(-1) ?? ''
       if (code === 0) return
       detail = `it has ended with ${signal ?? `exit code ${code}`}${last && `: ${last}`}`

@@ -491,7 +491,8 @@ test('another program takes the place of the runner, and a safe start runs none'
     return { other, state }
   }
   const one = await start({ env: { SVC_SCRIPTING: program } })
-  await until('its end', async () => (await one.state()).detail === 'it has ended with exit code 3: broken')
+  const detail = await until('its end', async () => (await one.state()).detail, patientMs)
+  expect(detail).toBe('it has ended with exit code 3: broken')
   expect(readFileSync(join(folder, 'said'), 'utf8')).toBe(`runner ${one.other.configDir}\n`)
   await one.other.stop()
   rmSync(join(folder, 'said'))

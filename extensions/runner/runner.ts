@@ -1,7 +1,5 @@
 // The plugin runner: follows what there is to run, keeps each unit in a process of its own, and ends them all together.
-import { createHash } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { lstat, mkdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -45,15 +43,16 @@ const apiOf = ({ kind, granted }: Unit): string[] => {
   return kind === 'script' && api.length === 0 ? ['api:*'] : api
 }
 
-/** A folder for socket files, closed to everybody else; paths of these must be short. */
+/** Longest path of a folder for socket files, whose own paths the system keeps below 108. */
+const folderLength = 85
+
+/** A folder for socket files, closed to everybody else. */
 async function makeSocketsDir(configDir: string): Promise<string> {
-  const name = `svc-runner-${process.getuid?.() ?? 0}-${createHash('sha256').update(configDir).digest('hex').slice(0, 12)}`
-  const folder = join(tmpdir(), name)
+  const folder = join(configDir, 'plugin-run', 'sockets')
+  if (folder.length > folderLength) return mkdtemp(join(tmpdir(), 'svc-runner-'))
   await rm(folder, { recursive: true, force: true })
-  await mkdir(folder, { mode: 0o700 }).catch(() => {})
-  const { uid, mode } = await lstat(folder)
-  if (uid === process.getuid?.() && (mode & 0o077) === 0) return folder
-  return mkdtempSync(join(tmpdir(), 'svc-runner-'))
+  await mkdir(folder, { mode: 0o700 })
+  return folder
 }
 
 /** Runs until `signal` is aborted and everything has ended. Rejects when another runner has this config folder. */
@@ -191,7 +190,7 @@ export async function runUnits(options: RunnerOptions): Promise<void> {
     await batches.close(500)
     await states.close().catch(() => {})
     host.close()
-    rmSync(socketsDir, { recursive: true, force: true })
+    await rm(socketsDir, { recursive: true, force: true })
     release()
   }
 }

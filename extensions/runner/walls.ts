@@ -1,5 +1,6 @@
 // What a package or script behind walls sees of this host: its own files, granted folders, what it may import, and two socket
 // files that lead to the API and to granted hosts.
+import { createHash } from 'node:crypto'
 import { chmod, chown, lstat, mkdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
@@ -172,8 +173,10 @@ export async function openWalls(options: WallsOptions): Promise<Walls> {
     if (granted.some(each => covers(each, permission))) return
     throw new PermissionError(permission, `${id} has not been granted ${permission}`)
   })
-  const api = await openForward(join(socketsDir, `${id}.api`), () => apiPlace(configDir))
-  const proxy = await openProxy(join(socketsDir, `${id}.web`), { egress, refused: note })
+  // Names of socket files must be short.
+  const name = join(socketsDir, createHash('sha256').update(id).digest('hex').slice(0, 12))
+  const api = await openForward(`${name}.api`, () => apiPlace(configDir))
+  const proxy = await openProxy(`${name}.web`, { egress, refused: note })
   const sockets: SocketFile[] = [api, proxy]
   const jail: Jail = {
     programs: [process.execPath],
