@@ -1,12 +1,12 @@
 // Packages that are no extensions, for the plugin runner: in, decided about, replaced and out again, with what they need beside them.
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { arch, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Extensions } from 'svc-host/sdk'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type as typeAt } from '../../test/harness/command-line.ts'
-import { packFolder } from '../../test/harness/packages.ts'
+import { packFolder, writePackage } from '../../test/harness/packages.ts'
 
 let shop: string
 let host: TestHost
@@ -140,3 +140,38 @@ test('one that cannot be updated does not keep the others from it', async () => 
     await type('remove', 'lamp')
   }
 })
+
+test('an extension of the process realm has what it brings beside it, through an update too', async () => {
+  const own = await startHost({ extensions: ['plugins', 'runner'] })
+  const typed = (...argv: string[]) => typeAt(own.configDir, 'plugins', ...argv)
+  const make = async (version: string): Promise<string> => {
+    const handler = `handler: () => ({ said: word + arch() + ' ${version}' })`
+    const folder = writePackage(mkdtempSync(join(shop, 'r-')), 'tiny', {
+      version,
+      realm: 'process',
+      packageJson: { dependencies: { lib: '^1.0.0' }, bundleDependencies: ['lib'] },
+      main: `import { arch } from 'node:os'
+        import { word } from 'lib'
+        import { defineExtension } from 'svc-host/sdk'
+        import { z } from 'zod'
+        export default defineExtension({ setup(ctx) { ctx.route({ method: 'GET', path: '/ext/tiny', id: 'tiny',
+          tag: 'x', summary: 'x', lanes: { plugin: false, device: false },
+          replies: { 200: z.object({ said: z.string() }) }, ${handler} }) } })`,
+    })
+    mkdirSync(join(folder, 'node_modules/lib'), { recursive: true })
+    const json = { name: 'lib', version: '1.2.3', type: 'module', exports: './index.js' }
+    writeFileSync(join(folder, 'node_modules/lib/package.json'), JSON.stringify(json))
+    writeFileSync(join(folder, 'node_modules/lib/index.js'), "export const word = 'from lib on '")
+    return packFolder(folder, `${folder}.tgz`)
+  }
+  const said = async () => (await own.inject('GET', '/ext/tiny')).json.said
+  try {
+    expect(await typed('add', await make('1.0.0'), '--grant')).toMatchObject({ code: 0, err: '' })
+    expect(await said()).toBe(`from lib on ${arch()} 1.0.0`)
+    expect(await typed('add', await make('2.0.0'))).toMatchObject({ code: 0 })
+    expect(await said()).toBe(`from lib on ${arch()} 2.0.0`)
+    expect(await typed('remove', 'tiny')).toMatchObject({ code: 0 })
+  } finally {
+    await own.stop()
+  }
+}, 60_000)
