@@ -1,4 +1,4 @@
-// Extensions in isolates: the whole of `ctx` over the bridge, as the author wrote it, and what each refusal says.
+// Extensions behind a bridge, in isolates and in processes: the whole of `ctx` as the author wrote it, and what each refusal says.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
@@ -63,7 +63,12 @@ const start = async (...extensions: (string | InlineExtension)[]): Promise<TestH
 const of = (id: string) => host!.extensions.list().find(record => record.id === id)!
 const lines = (id: string): string[] => host!.logs.filter(l => l.extension === id).map(({ msg }) => msg)
 
-test('events, hooks, services and storage cross both ways, checked and copied', async () => {
+/** The author's code is the same in both. */
+const inBoth = (name: string, run: (realm: string) => Promise<void>): void => {
+  for (const realm of ['isolate', 'process']) test(`${name}: ${realm}`, { timeout: 60_000 }, () => run(realm))
+}
+
+inBoth('events, hooks, services and storage cross both ways, checked and copied', async realm => {
   const folder = await guests.write(
     'guest',
     `const Moved = event('piece.moved', z.object({ to: z.string() }))
@@ -90,11 +95,11 @@ export default defineExtension({
     ctx.log.info('kept: ' + JSON.stringify(await ctx.storage.get('last')))
   },
 })`,
-    { requires: { 'board.squares': '^1.0.0' } },
+    { requires: { 'board.squares': '^1.0.0' }, realm },
   )
   placed.length = 0
   await start(folder)
-  expect(of('guest')).toMatchObject({ state: 'on', why: null, realm: 'isolate' })
+  expect(of('guest')).toMatchObject({ state: 'on', why: null, realm })
   expect(lines('guest')[0]).toBe(
     'refused: service board.squares, place: argument 2: Too big: expected number to be <=8 | the king is placed already | ',
   )
@@ -112,13 +117,13 @@ export default defineExtension({
   expect(lines('guest').at(-2)).toBe('kept: {"to":"e4","count":1}')
 })
 
-test('a service of one isolate is used from another and from the kernel realm, and leaves with its provider', async () => {
+inBoth('a service is used from another realm and the kernel’s, and leaves with its provider', async realm => {
   const Words = token<{ join(words: string[]): Promise<string> }>('words.join', '1.0.0')
   const declare = `const Words = token('words.join', '1.0.0', { join: { args: [z.array(z.string()).max(3)], returns: z.string().max(9) } })\n`
   const giver = await guests.write(
     'giver',
     `${declare}export default defineExtension({ setup(ctx) { ctx.provide(Words, { join: async words => words.join('-') }) } })`,
-    { provides: { 'words.join': '1.0.0' } },
+    { provides: { 'words.join': '1.0.0' }, realm },
   )
   const taker = await guests.setup(
     'taker',
@@ -189,7 +194,7 @@ ctx.on(event('piece.moved', z.object({ to: z.string() })), async ({ to }) => {
   expect(await mallory()).toContain(why)
 })
 
-test('timers, signals, scopes and effects live and end as they do in the host', async () => {
+inBoth('timers, signals, scopes and effects live and end as they do in the host', async realm => {
   const folder = await guests.setup(
     'clockwork',
     `await ctx.effect('first', () => { ctx.log.info('+first'); return () => ctx.log.info('-first') })
@@ -205,6 +210,7 @@ ctx.route(
     async handler() { await inner.close(); return reply(204) } }),
   route({ method: 'GET', path: '/ext/clockwork/wait', summary: 'w', lanes: admin, replies: { 200: z.object({}) },
     handler: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => { ctx.log.info('caller gone'); reject(new Error('x')) })) }))`,
+    { realm },
   )
   await start(folder)
   await expect.poll(() => lines('clockwork')).toContain('three')
@@ -220,7 +226,7 @@ ctx.route(
   expect(await waiting).toBe('cut')
   await expect.poll(() => lines('clockwork')).toContain('caller gone')
   expect(of('clockwork').effects.filter(label => !label.startsWith('route'))).toEqual([
-    'isolate',
+    realm,
     'timers',
     'first',
     'second',
@@ -302,7 +308,7 @@ test('what the realm cannot do is said where it is asked for, with what to do in
   )
 })
 
-test('kill -9 of the host leaves no sandbox', async () => {
+test('kill -9 of the host leaves no sandbox', { timeout: 60_000 }, async () => {
   const configDir = await mkdtemp(join(tmpdir(), 'svc-isolates-'))
   const folder = await guests.setup('stranger', "ctx.log.info('inside')", { permissions: [] })
   const installed = join(configDir, 'plugins', '.versions', 'stranger', '1.0.0')
