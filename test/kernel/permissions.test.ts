@@ -9,6 +9,7 @@ import {
   defineExtension,
   event,
   hook,
+  PluginTokens,
   parsePermission,
   reply,
   route,
@@ -53,10 +54,12 @@ let judge: (input: number) => Promise<number>
 const [begun, placed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
 let fromKernel: () => Promise<unknown>
 const table: InlineExtension = {
-  manifest: { id: 'table', provides: { 'board.squares': '1.0.0' } },
+  manifest: { id: 'table', provides: { 'board.squares': '1.0.0', 'plugin.tokens': '1.1.0' } },
   extension: defineExtension({
     setup(ctx) {
       judge = ctx.hookPoint(Judge)
+      const tokens = { guests: { id: 'guest' }, scripts: { id: 'script', permissions: ['api:things'] } }
+      ctx.provide(PluginTokens, { resolve: async bearer => tokens[bearer as keyof typeof tokens] })
       ctx.provide(Board, {
         async place(piece) {
           if (piece === 'slow') begun.resolve()
@@ -151,7 +154,9 @@ const ask = async (what: string, about: string): Promise<unknown> => {
 }
 const seen = async (): Promise<string[]> => (await host.inject('GET', '/ext/guest/seen')).json
 
-test('waits until each is decided, does what is granted, and is refused the rest where it asks', async () => {
+test('waits until each is decided, does what is granted, and is refused the rest where it asks', {
+  timeout: 60_000,
+}, async () => {
   await install('1.0.0', { permissions })
   await start()
   expect(guest()).toMatchObject({ state: 'waiting', restarts: 0, effects: [], cpu_ms: null })
@@ -202,7 +207,9 @@ test('waits until each is decided, does what is granted, and is refused the rest
   expect(await readFile(join(configDir, 'extensions.json'), 'utf8')).not.toContain('guest')
 })
 
-test('calls the API as itself, and what was granted can be taken back while it is on', async () => {
+test('calls the API as itself, and what was granted can be taken back while it is on', {
+  timeout: 60_000,
+}, async () => {
   await install('1.0.0', { permissions })
   await start()
   await host.extensions.permit('guest', { granted: all })
@@ -217,6 +224,10 @@ test('calls the API as itself, and what was granted can be taken back while it i
   expect(await ask('api', '/nothing')).toBe('HttpError | 404 | route not found')
   for (const path of ['/../../things', '/%2e%2e/%2e%2e/x', 'things', '//evil.example/x'])
     expect(await ask('api', path), path).toMatch(/^HttpError \| (400|404) \|/)
+  // A token gives no more over the network; one of a plugin that is no extension brings its permissions with it.
+  const by = async (token: string, path: string) => (await host.inject('GET', path, { token })).status
+  expect([await by('guests', '/things'), await by('guests', '/untagged')]).toEqual([200, 403])
+  expect([await by('scripts', '/things'), await by('scripts', '/untagged')]).toEqual([200, 403])
   expect(await fromKernel()).toEqual({ caller: { lane: 'plugin', address: '127.0.0.1', id: 'table' } })
   expect(await ask('place', 'pawn')).toBe('pawn')
   expect(await judge(1)).toBe(2)
@@ -231,6 +242,7 @@ test('calls the API as itself, and what was granted can be taken back while it i
   expect(await revoked).toMatchObject({ state: 'on', why: null })
   expect(await ask('api', '/things')).toBe('HttpError | 403 | guest has not been granted api:things')
   expect(await ask('api', '/near')).toBe('HttpError | 403 | guest has not been granted api:things')
+  expect([await by('guests', '/things'), await by('scripts', '/things')]).toEqual([403, 200])
   expect(await seen()).toHaveLength(1)
 
   // What an update asks for beyond that is all that it waits for.

@@ -49,7 +49,9 @@ const during = async <T>(safe: boolean, look: (host: Host) => Promise<T> | T): P
 const states = ({ extensions }: Host) =>
   Object.fromEntries(extensions.list().map(({ id, state, why }) => [id, [state, why]]))
 
-test('a safe start leaves strangers out; three failed starts in a row give one up, and the host comes up regardless', async () => {
+test('a safe start leaves strangers out; three failed starts in a row give one up, and the host comes up regardless', {
+  timeout: 60_000,
+}, async () => {
   const failed = { hopeless: ['failed', 'setup failed: no hope'], steady: ['on', null] }
   expect(await during(false, states)).toEqual(failed)
   expect(await during(true, states)).toEqual({})
