@@ -21,6 +21,7 @@ const packagesOfExtension: Record<string, string[]> = {
   'extensions/ctl': ['commander'],
   'extensions/discovery': ['commander'],
   'extensions/host-setup': ['commander'],
+  'extensions/mdns': ['@homebridge/ciao'],
   'extensions/native-plane': ['@noble/curves'],
   'extensions/pairing': ['@noble/curves'],
   'extensions/plugins': ['commander', 'es-module-lexer', 'semver', 'tar'],
