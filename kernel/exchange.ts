@@ -16,6 +16,9 @@ function check(schema: z.ZodType, value: unknown, status: number): unknown {
   throw new HttpError(status, path.length ? `${z.core.toDotPath(path)}: ${message}` : message)
 }
 
+/** Made once: the runtime's own has a stack, which takes longer than many an answer. */
+const over = new DOMException('the exchange is over', 'AbortError')
+
 /** Runs the route's handler for one request and sends what it answers. */
 export async function answer(
   owned: OwnedRoute,
@@ -29,7 +32,7 @@ export async function answer(
   const given = request.body ?? (route.emptyBody ? {} : undefined)
   if (route.body && given === undefined) throw new HttpError(400, 'a JSON body is required')
   const gone = new AbortController()
-  const stop = (): void => gone.abort()
+  const stop = (): void => gone.abort(over)
   const closing = takeover?.socket ?? reply.raw
   owned.signal.addEventListener('abort', stop)
   closing.once('close', () => {

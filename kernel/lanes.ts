@@ -1,5 +1,5 @@
 // Who may call a route: the order of checks as one pure function, and the look-ups that feed it.
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import {
   type Caller,
   type DeviceRegistry,
@@ -74,7 +74,7 @@ export function admit(lanes: Lanes, presented: Presented): Caller | Refused {
   return { lane: 'plugin', address, id }
 }
 
-const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
+const digest = (text: string): Buffer => hash('sha256', text, 'buffer')
 
 /** Compares secrets in constant time, whatever their lengths. */
 export const sameSecret = (a: string, b: string): boolean => timingSafeEqual(digest(a), digest(b))
