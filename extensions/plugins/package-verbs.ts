@@ -219,6 +219,9 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
           orElse(host.request<Runtime>('GET', '/store/runtime'), { units: [] }),
         ])
         const meant = name === undefined ? rows : [installedAs(rows, name)]
+        const ofRunner = meant.flatMap(({ unit, plugin_id }) => (unit && plugin_id) || [])
+        const asks = await Promise.all(ofRunner.map(id => permissionsOf(host, id)))
+        const waiting = ofRunner.filter((_, i) => asks[i]!.some(({ state }) => state === 'asked'))
         const lines = meant.map(
           ({ pkg, version = '', tier, plugin_id, update_available, blocked, pinned, unit }) => {
             const record = unit
@@ -228,7 +231,8 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
               blocked && `blocked: ${blocked}`,
               update_available && `${update_available} is there`,
               pinned && 'pinned',
-              record?.why,
+              record?.why ??
+                (waiting.includes(plugin_id!) && `waits for you: svc-host plugins grant ${plugin_id}`),
             ]
             return [pkg, version, tier, record?.state ?? 'unknown', remarks.filter(Boolean).join('; ')]
           },

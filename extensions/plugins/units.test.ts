@@ -47,6 +47,7 @@ test('a unit is listed, waits for its grants, is updated, asked about anew and r
     out: expect.stringMatching(/plugin runner runs it.*nobody has granted/s),
   })
   expect(await rows()).toMatchObject([{ plugin_id: 'light', title: 'A light', unit: true, version: '1.0.0' }])
+  expect((await type('status')).out).toContain('waits for you: svc-host plugins grant light')
   // It is none of the extensions that the host itself starts.
   expect(host.extensions.list()).toEqual(before[1])
   expect((await type('info', 'light')).out).toMatch(
