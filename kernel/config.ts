@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { type Extensions, HttpError, type Log } from 'svc-host/sdk'
+import { type ExtensionConfig, type Extensions, HttpError, isHttpError, type Log } from 'svc-host/sdk'
 import { z } from 'zod'
-import type { Loaded, Reach } from './context.ts'
+import { type Loaded, type Reach, setupLimitMs } from './context.ts'
 import { keepAside, writeDurably } from './documents.ts'
 import { explainIssues, messageOf, runAs, within } from './errors.ts'
 import { checkSeal } from './examine.ts'
@@ -16,7 +16,6 @@ import { isPlain, type Override, set } from './settings.ts'
 import { createTurns } from './turns.ts'
 import type { Unit } from './unit.ts'
 
-const loadLimitMs = 5000
 /** Of a config as text, and how deep it may be. */
 const lengthLimit = 256 * 1024
 const depthLimit = 32
@@ -126,56 +125,60 @@ export function createConfigs(options: ConfigsOptions): Pick<Extensions, 'config
     const effects = createEffects(found.id, report)
     try {
       if (found.seal !== undefined) await checkSeal(found.folder, found.seal)
-      return await use(
-        await within(
-          loadLimitMs,
-          runAs(found.id, () => load(found, effects)),
-        ),
-      )
+      const loading = runAs(found.id, () => load(found, effects))
+      return await use(await within(setupLimitMs, loading))
     } finally {
       await effects.close()
     }
   }
-  const look = async ({ config, configSchema }: Loaded): Promise<object> =>
+  const schemaOf = ({ config, configSchema }: Loaded): object =>
     configSchema ?? z.toJSONSchema(config ?? z.object({}), { io: 'input', unrepresentable: 'any' })
 
-  const read = async (unit: Unit): ReturnType<Extensions['config']> => {
-    const { found, overrides } = unit
-    const problems: string[] = []
-    const noting =
-      <T>(fallback: T) =>
-      (error: unknown) => {
-        problems.push(messageOf(error))
-        return fallback
-      }
-    const stored = await readStored(fileOf(configDir, found.id)).catch(noting({}))
-    const schema = await withDefinition(unit, look).catch(noting(null))
+  const view = async (
+    { found, overrides }: Unit,
+    schema: object | null,
+    problem = '',
+  ): Promise<ExtensionConfig> => {
+    const problems = problem ? [problem] : []
+    const stored = await readStored(fileOf(configDir, found.id)).catch(error => {
+      problems.push(messageOf(error))
+      return {}
+    })
     return { stored, overrides, schema, problem: problems.join('; ') || null }
   }
 
+  const store = async (unit: Unit, definition: Loaded, edit: (now: ExtensionConfig) => Readonly<Values>) => {
+    const file = fileOf(configDir, unit.found.id)
+    const next = edit(await view(unit, schemaOf(definition)))
+    checkPlain(next)
+    const text = `${JSON.stringify(next, null, 2)}\n`
+    if (text.length > lengthLimit)
+      throw new HttpError(422, `it is ${text.length} characters long; ${lengthLimit} are allowed`)
+    const parsed = await parse(next, definition.config, unit.overrides, file)
+    if ('mistake' in parsed) throw new HttpError(422, parsed.mistake.replace(`config (${file}): `, ''))
+    // What cannot be read is somebody's work all the same.
+    await readStored(file).catch(() => keepAside(file))
+    await writeDurably(file, text)
+  }
+
   return {
-    config: async id => read(unitOf(id)),
+    async config(id) {
+      const unit = unitOf(id)
+      return withDefinition(unit, async definition => view(unit, schemaOf(definition))).catch(error =>
+        view(unit, null, messageOf(error)),
+      )
+    },
     async configure(id, edit) {
       const unit = unitOf(id)
-      const file = fileOf(configDir, id)
-      await inTurn(async () => {
-        const next = edit(await read(unit))
-        checkPlain(next)
-        const text = `${JSON.stringify(next, null, 2)}\n`
-        if (text.length > lengthLimit)
-          throw new HttpError(422, `it is ${text.length} characters long; ${lengthLimit} are allowed`)
-        const check = ({ config }: Loaded): Promise<Parsed> => parse(next, config, unit.overrides, file)
-        const parsed = await withDefinition(unit, check).catch(error => {
+      await inTurn(() =>
+        withDefinition(unit, definition => store(unit, definition, edit)).catch(error => {
+          if (isHttpError(error) || error.syscall) throw error
           throw new HttpError(
             409,
             `what ${id} takes is not known, and nothing was stored: ${messageOf(error)}`,
           )
-        })
-        if ('mistake' in parsed) throw new HttpError(422, parsed.mistake.replace(`config (${file}): `, ''))
-        // What cannot be read is somebody's work all the same.
-        await readStored(file).catch(() => keepAside(file))
-        await writeDurably(file, text)
-      })
+        }),
+      )
       await unit.starting
       if (unit.isEnabled && unit.state !== 'quarantined') return life.enable(id, true)
       return life.list().find(record => record.id === id)!

@@ -22,11 +22,13 @@ export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** The issues of a failed parse in one line, each with its path. */
+/** The issues of a failed parse in one line, each with its path, and once. */
 export const explainIssues = (error: z.ZodError): string =>
-  error.issues
-    .map(({ path, message }) => (path.length ? `${path.join('.')}: ${message}` : message))
-    .join('; ')
+  [
+    ...new Set(
+      error.issues.map(({ path, message }) => (path.length ? `${path.join('.')}: ${message}` : message)),
+    ),
+  ].join('; ')
 
 const owners = new AsyncLocalStorage<string>()
 
