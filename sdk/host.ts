@@ -62,13 +62,13 @@ export const ExtensionRecord = z
     requires: z.array(z.string()).describe('services, as name@range'),
     effects: z.array(z.string()).describe('labels of what it has registered'),
     errors: z.number().int().describe('since the start of the host'),
-    restarts: z.number().int().describe('because its isolate ended, since the start of the host'),
+    restarts: z.number().int().describe('because its isolate or process ended, since the start'),
     cpu_ms: z.number().int().nullable().describe('null: it runs in the host’s own process'),
     memory_bytes: z
       .number()
       .int()
       .nullable()
-      .describe('heap of its isolate, a second old at most; null: likewise'),
+      .describe('of its isolate’s heap, or of its process and all that this started; null: likewise'),
     budget: z
       .enum(['ok', 'slowed'])
       .nullable()
