@@ -1,5 +1,6 @@
 // Routes across a bridge: the host looks at the request and at the answer, whatever the other side makes of them.
-import { PermissionError, type Route, reply, type Scope } from 'svc-host/sdk'
+import { HttpError, PermissionError, type Route, reply, type Scope } from 'svc-host/sdk'
+import type { Rights } from '../permissions.ts'
 import type { Cell } from './cell.ts'
 import { revive, reviveText } from './schemas.ts'
 import { Answer, type RouteShape } from './shapes.ts'
@@ -17,11 +18,12 @@ const isSafe = ([header, value]: [string, string]): boolean =>
 export function addRoute(
   cell: Cell,
   scope: Scope,
-  prefix: string,
+  { prefix, rights }: { prefix: string; rights: Rights },
   shape: RouteShape,
   target: number,
   newKey: () => string,
 ): void {
+  rights.check('routes')
   const { path } = shape
   const isBelow = path === prefix || path.startsWith(`${prefix}/`)
   if (!isBelow || !/^(\/(?!\.\.?(\/|$))([\w.~-]+|\{\w+\}))+$/.test(path))
@@ -43,6 +45,7 @@ export function addRoute(
       ...errors,
     } as Record<number, string>,
     handler: async request => {
+      if (!rights.has('routes')) throw new HttpError(403, `routes under ${prefix} are no longer granted`)
       const key = newKey()
       const gone = (): void => cell.tell('abort', [key])
       request.signal.addEventListener('abort', gone, { once: true })

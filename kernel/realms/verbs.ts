@@ -130,10 +130,9 @@ export function createServe({ ctx, cell, services, rights, clock, onClose }: Ver
     ],
     [
       'route',
-      verb([scopeId, RouteShape, id], (scope, ...rest) => {
-        rights.check('routes')
-        addRoute(cell, scopeOf(scope), `/ext/${ctx.id}`, ...rest, newKey)
-      }),
+      verb([scopeId, RouteShape, id], (scope, ...rest) =>
+        addRoute(cell, scopeOf(scope), { prefix: `/ext/${ctx.id}`, rights }, ...rest, newKey),
+      ),
     ],
     [
       'on',
