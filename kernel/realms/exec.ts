@@ -39,7 +39,9 @@ export function createExec(start: Scope['process'], check: (permission: string) 
     check(`exec:${template}`)
     const [command, args] = commandOf(template, values)
     return gate(async () => {
-      const running = await start(`exec ${command}`, { command, args, unprivileged: true, output: 'pipe' })
+      // No folder of a scope: the secrets of other processes of its account lie there.
+      const walls = { unprivileged: true, folders: [], output: 'pipe' } as const
+      const running = await start(`exec ${command}`, { command, args, ...walls })
       running.stdin?.end()
       let trouble: Error | undefined
       const end = (why: string): void => {

@@ -22,6 +22,7 @@ import { defineExtension, route } from 'svc-host/sdk'
 import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { z } from 'zod'
+import { runtimeFolder } from '../../kernel/folder.ts'
 import { createGuests } from '../harness/guests.ts'
 
 const guests = createGuests()
@@ -92,6 +93,7 @@ beforeAll(async () => {
     ...['exec:/bin/echo {a} --name={b} {c}', 'exec:/bin/cat', 'exec:/usr/bin/yes', 'exec:/usr/bin/id -un'],
     ...[
       'exec:/bin/false',
+      `exec:/bin/ls ${await runtimeFolder()}`,
       'exec:/nowhere/program',
       'exec:/usr/bin/env',
       `exec:/bin/cat ${root}/conf/mgmt-token`,
@@ -367,6 +369,10 @@ test('command lines run without a shell and without rights, and values stay valu
   expect(env).not.toContain(host.adminToken)
   if (process.getuid!() === 0)
     expect(await value('some', `return (await ctx.exec('/usr/bin/id -un')).stdout`)).toBe('svc-session\n')
+  const scopes = await runtimeFolder()
+  const probe = await mkdtemp(join(scopes, 'outside-'))
+  expect(await value('some', `return (await ctx.exec('/bin/ls ${scopes}')).stdout`)).toBe('')
+  await rm(probe, { recursive: true })
   const token = `return (await ctx.exec('/bin/cat ${join(root, 'conf/mgmt-token')}')).stdout`
   expect(await value('some', token)).toBe('')
 })
