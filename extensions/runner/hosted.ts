@@ -27,6 +27,7 @@ import { findUnits } from './units.ts'
 
 /** How often it looks whether something has come to run. */
 const lookMs = 2000
+const soonMs = 100
 /** The runner ends its units within 3 s, and itself. */
 const graceMs = 4000
 
@@ -131,6 +132,13 @@ export function createHostedRunner(options: HostedOptions): HostedRunner {
       graceMs,
     })
     child = started
+    // Whoever follows the events is told when it has come up, or has not.
+    const soon = setInterval(() => {
+      if (child === started && runnerOf(configDir) === undefined) return
+      clearInterval(soon)
+      if (!isOver) again()
+    }, soonMs)
+    soon.unref()
     let lastWords = ''
     started.stdin?.end()
     // Its lines reach the log by themselves.
@@ -179,6 +187,7 @@ export function createHostedRunner(options: HostedOptions): HostedRunner {
     turn = turn.then(act, act)
     return turn
   }
+  const again = (): void => void look().catch(error => log.warn('the plugin runner', { err: error }))
 
   return {
     look,
@@ -190,7 +199,6 @@ export function createHostedRunner(options: HostedOptions): HostedRunner {
       return stateWith(await isInstalled())
     },
     begin() {
-      const again = (): void => void look().catch(error => log.warn('the plugin runner', { err: error }))
       const timer = setInterval(again, lookMs)
       timer.unref()
       turn = dropTokens()

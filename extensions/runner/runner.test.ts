@@ -456,10 +456,12 @@ test('the host runs it while there is something to run, and says how it fares', 
       return units.some((unit: object) => JSON.stringify(unit).includes('running')) && units
     })
     expect((await state()).units).toEqual([{ id: 'waits', kind: 'script', state: 'running', restarts: 0 }])
+    const changes = () => other.events().filter(({ kind }) => kind === 'runner.changed')
+    await until('the event', () => changes().length === 1)
     expect((await other.inject('POST', '/store/runtime', { body: {} })).status).toBe(400)
     const off = await other.inject('POST', '/store/runtime', { body: { enabled: false } })
     expect(off.json).toMatchObject({ installed: true, enabled: false, running: false })
-    expect(other.events().filter(({ kind }) => kind === 'runner.changed')).toMatchObject([
+    expect(changes()).toMatchObject([
       { enabled: true, running: true },
       { enabled: false, running: false },
     ])
