@@ -159,6 +159,9 @@ export async function startHost(
   if (options.clock && found.some(({ manifest }) => manifest?.realm === 'process'))
     throw new Error("clock: 'fake' does not reach the process realm; leave it out, or test in another realm")
   const configDir = options.configDir ?? (await mkdtemp(join(tmpdir(), 'svc-host-test-')))
+  const clear = async (): Promise<void> => {
+    if (!options.configDir) await rm(configDir, { recursive: true, force: true })
+  }
   await mkdir(join(configDir, 'extension-config'), { recursive: true })
   for (const [id, config] of Object.entries(options.config ?? {})) {
     await writeFile(join(configDir, 'extension-config', `${id}.json`), JSON.stringify(config))
@@ -172,8 +175,9 @@ export async function startHost(
     found,
     sink: { write: line => void logs.push(JSON.parse(line)) },
     isEmbedded: true,
-  }).catch(error => {
+  }).catch(async error => {
     clock?.remove()
+    await clear()
     throw error
   })
   const { front, adminToken, identity } = host
@@ -228,7 +232,7 @@ export async function startHost(
     },
     async stop() {
       await host.stop().finally(() => clock?.remove())
-      if (!options.configDir) await rm(configDir, { recursive: true, force: true })
+      await clear()
     },
   }
 }

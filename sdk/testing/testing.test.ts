@@ -1,5 +1,5 @@
 // The testing library itself: how little it takes to start a host, and a clock that only the test moves.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -112,6 +112,20 @@ test('what a timer throws is the test’s to see', async () => {
   const host = await startHost([broken], { clock: 'fake' })
   await expect(host.clock.advance(10)).rejects.toThrow('JSON')
   await host.stop()
+})
+
+test('a host that cannot start leaves no folder', async () => {
+  const { TMPDIR: before } = process.env
+  const own = await mkdtemp(join(tmpdir(), 'svc-tmp-'))
+  process.env['TMPDIR'] = own
+  try {
+    await expect(startHost([], { flags: { 'mgmt-bind': 'nonsense' } })).rejects.toThrow('nonsense')
+    expect(await readdir(own)).toEqual([])
+  } finally {
+    if (before === undefined) delete process.env['TMPDIR']
+    else process.env['TMPDIR'] = before
+    await rm(own, { recursive: true })
+  }
 })
 
 test('a host is soon there', async ({ annotate }) => {
