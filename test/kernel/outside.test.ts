@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import {
   chmod,
+  cp,
   link,
   mkdir,
   mkdtemp,
@@ -104,7 +105,14 @@ beforeAll(async () => {
   const code = `export default defineExtension({ ${puppet} })`
   const all = await guests.write('all', code, { permissions })
   const some = permissions.filter(each => each !== 'read:/')
+  const installed = await guests.write('installed', code, {
+    permissions: ['routes', 'network:{config.url}', `read:${root}/read`, 'exec:/bin/cat'],
+  })
+  await cp(installed, join(root, 'conf/plugins/.versions/installed/1.0.0'), { recursive: true })
+  const ledger = { dependencies: { 'svc-plugin-installed': '1.0.0' } }
+  await writeFile(join(root, 'conf/plugins/package.json'), JSON.stringify(ledger))
   host = await startHost({
+    config: { installed: { url: base } },
     extensions: [
       all,
       await guests.write('some', code, { permissions: some }),
@@ -420,6 +428,26 @@ test('what an extension has under way ends with it', async () => {
   expect(await isRunning(nap)).toBe(false)
 })
 
+test('an installed one has what was granted, until it is taken back', async () => {
+  const of = () => host.extensions.list().find(({ id }) => id === 'installed')!
+  expect(of().why).toContain(`asks for routes, network:{config.url}, read:${root}/read and exec:/bin/cat`)
+  const granted = ['routes', 'network:{config.url}']
+  const refused = [`read:${root}/read`, 'exec:/bin/cat']
+  expect(await host.extensions.permit('installed', { granted, refused })).toMatchObject({ state: 'on' })
+  const status = `return (await fetch(${text(base)})).status`
+  expect(await value('installed', status)).toBe(200)
+  const lacks = (what: string): string => `PermissionError: installed has not been granted ${what}`
+  expect(await error('installed', `await ctx.files.read(${text(`${root}/read/x`)})`)).toContain(
+    lacks('read:'),
+  )
+  expect(await error('installed', `await ctx.exec('/bin/cat')`)).toContain(lacks('exec:/bin/cat'))
+  void ask('installed', `await fetch(${text(`${base}/slow`)})`).catch(() => {})
+  await expect.poll(() => slow.size).toBe(1)
+  await host.extensions.permit('installed', { refused: ['network:{config.url}'] })
+  await expect.poll(() => slow.size).toBe(0)
+  expect(await error('installed', status)).toContain(lacks(`network:${base.slice(7)}`))
+})
+
 test('links of the other kind: one name more for a file of the host opens nothing that its folder does not', async () => {
   // Nobody but the operator can make one; the file is then in the granted folder by its own right.
   await link(join(root, 'other/secret'), join(root, 'given/hard'))
@@ -428,7 +456,7 @@ test('links of the other kind: one name more for a file of the host opens nothin
 
 test('the host is as healthy as before', async () => {
   expect(host.extensions.list().map(({ id, state, restarts }) => [id, state, restarts])).toEqual(
-    ['all', 'some', 'none', 'leaver', 'free'].map(id => [id, id === 'leaver' ? 'off' : 'on', 0]),
+    ['all', 'some', 'none', 'leaver', 'free', 'installed'].map(id => [id, id === 'leaver' ? 'off' : 'on', 0]),
   )
   expect(existsSync(join(root, 'conf/mgmt-token'))).toBe(true)
 })
