@@ -121,6 +121,7 @@ export async function startProcess(
   spec: ProcessSpec,
 ): Promise<ManagedProcess> {
   const [command, args] = await confine(spec, configDir)
+  const cwd = spec.jail ? '/' : (spec.cwd ?? '/')
   const marker = randomBytes(16).toString('hex')
   const record: ProcessRecord = { label, marker, bootId: bootId(), graceMs: spec.graceMs ?? 2000 }
   const isPiped = spec.output === 'pipe'
@@ -133,12 +134,7 @@ export async function startProcess(
     [markerKey]: marker,
   }
   const change = async (amend: (more: object) => Promise<void>) => {
-    const child = spawn(command, args, {
-      env,
-      cwd: (spec.jail ? '/' : spec.cwd) ?? '/',
-      stdio,
-      detached: true,
-    })
+    const child = spawn(command, args, { env, cwd, stdio, detached: true })
     const exited = once(child, 'exit').then(
       ([code, signal]: (number | string | null)[]) => ({ code, signal }) as Awaited<ManagedProcess['exited']>,
       () => ({ code: null, signal: null }),
