@@ -104,6 +104,13 @@ const table: InlineExtension = {
   }),
 }
 
+/** Keeps the host busy as long as `awake` is not resolved. */
+let awake = Promise.resolve()
+const sleeper: InlineExtension = {
+  manifest: { id: 'sleeper' },
+  extension: defineExtension({ setup: () => awake }),
+}
+
 /** What each attempt of the guest comes to, on request. */
 const code = `const Moved = event('piece.moved', z.object({ to: z.string() }))
 const Board = token('board.squares', '1.0.0')
@@ -143,7 +150,7 @@ const install = async (version: string, manifest: object): Promise<void> => {
   await writeFile(join(configDir, 'plugins', 'package.json'), ledger)
 }
 const start = async (): Promise<void> => {
-  host = await startHost({ extensions: [table], configDir })
+  host = await startHost({ extensions: [table, sleeper], configDir })
 }
 const guest = () => host.extensions.list().find(({ id }) => id === 'guest')!
 const states = () =>
@@ -245,6 +252,18 @@ test('calls the API as itself, and what was granted can be taken back while it i
   expect([await by('guests', '/things'), await by('scripts', '/things')]).toEqual([403, 200])
   expect(await seen()).toHaveLength(1)
 
+  // Even while the host is busy with somebody who hangs.
+  const waking = Promise.withResolvers<void>()
+  await host.extensions.enable('sleeper', false)
+  awake = waking.promise
+  const started = host.extensions.enable('sleeper', true)
+  const unrouted = host.extensions.permit('guest', { refused: ['routes'] })
+  const words = 'routes under /ext/guest are no longer granted'
+  await expect.poll(async () => (await host.inject('GET', '/ext/guest/seen')).json?.error).toBe(words)
+  waking.resolve()
+  await Promise.all([started, unrouted])
+  expect((await host.inject('GET', '/ext/guest/seen')).status).toBe(404)
+
   // What an update asks for beyond that is all that it waits for.
   await install('1.1.0', {
     version: '1.1.0',
@@ -256,7 +275,7 @@ test('calls the API as itself, and what was granted can be taken back while it i
     'asks for events:game.*, which nobody has granted; run svc-host plugins grant guest',
   )
   expect((await host.inject('GET', '/ext/guest/seen')).status).toBe(404)
-  await host.extensions.permit('guest', { refused: ['events:game.*'] })
+  await host.extensions.permit('guest', { granted: ['routes'], refused: ['events:game.*'] })
   expect(guest()).toMatchObject({ state: 'on', why: null })
 })
 
