@@ -72,6 +72,7 @@ export function withArrival(ledger: Ledger, arrival: Arrival, decided?: Permissi
     installedAt,
     pinned: former?.pinned ?? false,
     integrity: { ...former?.integrity, [version]: integrity },
+    ...(former?.contents && { contents: former.contents }),
     ...(contents !== undefined && { contents: { ...former?.contents, [version]: contents } }),
     ...(unit && { unit }),
     ...(source !== undefined && { source }),

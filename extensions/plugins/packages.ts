@@ -22,7 +22,7 @@ import type { Npm } from './npm.ts'
 import type { InstallRequest, Job, Tier } from './schema.ts'
 import { complete, type Fetched, fetchPackage } from './source.ts'
 import { idOfPackage, parseSpec, type Spec, SpecRefused } from './spec.ts'
-import { sweep } from './tidy.ts'
+import { restoreDecisions, sweep } from './tidy.ts'
 import { tryVersion } from './trial.ts'
 
 export interface PackagesOptions {
@@ -78,8 +78,10 @@ export function createPackages(options: PackagesOptions) {
         () => false,
       )
       if (isReadable && !signal.aborted) {
+        const note = (err: unknown): void => log.warn('not all leftovers could be removed', { err })
+        await restoreDecisions(configDir, extensions).catch(note)
         await reload()
-        await tidy().catch(error => log.warn('not all leftovers could be removed', { err: error }))
+        await tidy().catch(note)
       }
     }
   }

@@ -98,6 +98,12 @@ test('what a package needs of others is put beside a package, none of its script
   expect(ledger.seals['@svc/plugin-light']).toEqual({ '1.0.0': seal })
   // The same package again is the same, whatever npm makes of its dependencies.
   expect((await type('add', file)).out).toContain('is installed already')
+  // So it is as the version before, which is still here and is not fetched again.
+  writeFileSync(join(unit, 'package.json'), JSON.stringify({ ...json, version: '2.0.0' }))
+  writeFileSync(join(unit, 'index.js'), "export default { name: 'light', main() {} }")
+  expect(await type('add', await packFolder(unit, `${unit}-2.tgz`))).toMatchObject({ code: 0, err: '' })
+  expect(await type('add', file)).toMatchObject({ code: 0, err: '' })
+  expect((await host.extensions.examine(join(beside, '..'))).seal).toBe(seal)
   expect(await type('remove', 'light')).toMatchObject({ code: 0 })
 })
 

@@ -28,12 +28,23 @@ export interface Remains {
   decide(id: string, decision: PermissionDecision): Promise<void>
 }
 
+/** Brings back what was decided before an operation that has not come to its end. */
+export async function restoreDecisions(
+  configDir: string,
+  { decide }: Pick<Remains, 'decide'>,
+): Promise<void> {
+  const layout = layoutOf(configDir)
+  const ledger = await readLedger(layout)
+  const due = Object.entries(ledger.restoring ?? {})
+  for (const [id, decision] of due) await decide(id, decision)
+  if (due.length > 0) await writeOrRemove(layout, due.map(([id]) => id).reduce(withoutMark, ledger))
+}
+
 /** Removes what the ledger does not name. What an undo module is still needed for stays for the next time. */
 export async function sweep(configDir: string, { owed, forget, decide }: Remains): Promise<void> {
   const layout = layoutOf(configDir)
-  const before = await readLedger(layout)
-  for (const [id, decision] of Object.entries(before.restoring ?? {})) await decide(id, decision)
-  const ledger = Object.keys(before.restoring ?? {}).reduce(withoutMark, before)
+  await restoreDecisions(configDir, { decide })
+  const ledger = await readLedger(layout)
   const kept = new Map<string, Set<string>>()
   for (const [pkg, { id }] of Object.entries(ledger.packages))
     kept.set(id, new Set(keptVersions(ledger, pkg)))
@@ -75,7 +86,7 @@ export async function sweep(configDir: string, { owed, forget, decide }: Remains
     }),
   )
   const next = { ...ledger, seals, packages, removing: ledger.removing.filter(each => !done.includes(each)) }
-  if (JSON.stringify(next) !== JSON.stringify(before)) await writeOrRemove(layout, next)
+  if (JSON.stringify(next) !== JSON.stringify(ledger)) await writeOrRemove(layout, next)
   await syncTokens(configDir, [...kept.keys()])
   await removeEmpty(layout)
 }
