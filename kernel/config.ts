@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { type ExtensionConfig, type Extensions, HttpError, isHttpError, type Log } from 'svc-host/sdk'
+import { type ExtensionConfig, type Extensions, HttpError, isHttpError } from 'svc-host/sdk'
 import { z } from 'zod'
 import { type Loaded, type Reach, setupLimitMs } from './context.ts'
 import { keepAside, writeDurably } from './documents.ts'
@@ -12,7 +12,7 @@ import type { Ledger } from './ledger.ts'
 import { inability } from './reasons.ts'
 import type { Roster } from './roster.ts'
 import { createEffects } from './scope.ts'
-import { isPlain, type Override, set } from './settings.ts'
+import { isPlain, set } from './settings.ts'
 import { createTurns } from './turns.ts'
 import type { Unit } from './unit.ts'
 
@@ -45,15 +45,11 @@ async function readStored(file: string): Promise<Values> {
 
 type Parsed = { readonly data: unknown } | { readonly mistake: string }
 
-async function parse(
-  stored: Values,
-  schema: z.ZodType | undefined,
-  overrides: readonly Override[],
-  file: string,
-): Promise<Parsed> {
+async function parse(stored: Values, { config }: Loaded, unit: Unit, file: string): Promise<Parsed> {
+  const { overrides } = unit
   const merged: Values = { ...stored }
   for (const { at, value } of overrides) set(merged, at, value)
-  const parsed = await (schema ?? z.object({})).safeParseAsync(merged)
+  const parsed = await (config ?? z.object({})).safeParseAsync(merged)
   if (parsed.success) return { data: deepFreeze(parsed.data) }
   const sources = overrides
     .filter(({ at }) => parsed.error.issues.some(({ path }) => at.every((key, i) => path[i] === key)))
@@ -62,32 +58,25 @@ async function parse(
 }
 
 /** An extension's config, parsed and frozen; rejects with the file and the path of each issue. */
-export async function readConfig(
-  id: string,
-  schema: z.ZodType | undefined,
-  overrides: readonly Override[],
-  configDir: string,
-  log: Log,
-): Promise<unknown> {
-  const file = fileOf(configDir, id)
+export async function readConfig(unit: Unit, definition: Loaded, configDir: string): Promise<unknown> {
+  const file = fileOf(configDir, unit.found.id)
   const stored = await readStored(file)
-  const parsed = await parse(stored, schema, overrides, file)
+  const parsed = await parse(stored, definition, unit, file)
   if ('mistake' in parsed) throw new Error(parsed.mistake)
   const known = isPlain(parsed.data) ? Object.keys(parsed.data) : []
-  const shape = schema instanceof z.ZodObject ? Object.keys(schema.shape) : []
+  const shape = definition.config instanceof z.ZodObject ? Object.keys(definition.config.shape) : []
   const unknown = Object.keys(stored).filter(key => ![...known, ...shape].includes(key))
   if (unknown.length)
-    log.warn(`${file} has keys that nobody reads: ${unknown.join(', ')}; check their spelling`)
+    unit.log.warn(`${file} has keys that nobody reads: ${unknown.join(', ')}; check their spelling`)
   return parsed.data
 }
 
 /** Whether the config of one that is on has changed; refuses a mistake in it, and then nothing changes. */
 export async function hasNewConfig(unit: Unit, configDir: string): Promise<boolean> {
-  const { found, config, definition, overrides, log } = unit
-  const next = await readConfig(found.id, definition?.config, overrides, configDir, log).catch(error => {
-    throw new HttpError(409, `${messageOf(error)}; ${found.id} goes on with the config it has`)
+  const next = await readConfig(unit, unit.definition!, configDir).catch(error => {
+    throw new HttpError(409, `${messageOf(error)}; ${unit.found.id} goes on with the config it has`)
   })
-  return !isDeepStrictEqual(next, config)
+  return !isDeepStrictEqual(next, unit.config)
 }
 
 /** What no file can keep, or no reader can take. */
@@ -154,7 +143,7 @@ export function createConfigs(options: ConfigsOptions): Pick<Extensions, 'config
     const text = `${JSON.stringify(next, null, 2)}\n`
     if (text.length > lengthLimit)
       throw new HttpError(422, `it is ${text.length} characters long; ${lengthLimit} are allowed`)
-    const parsed = await parse(next, definition.config, unit.overrides, file)
+    const parsed = await parse(next, definition, unit, file)
     if ('mistake' in parsed) throw new HttpError(422, parsed.mistake.replace(`config (${file}): `, ''))
     // What cannot be read is somebody's work all the same.
     await readStored(file).catch(() => keepAside(file))

@@ -23,12 +23,10 @@ export class UsageError extends Error {
 }
 
 /** The issues of a failed parse in one line, each with its path, and once. */
-export const explainIssues = (error: z.ZodError): string =>
-  [
-    ...new Set(
-      error.issues.map(({ path, message }) => (path.length ? `${path.join('.')}: ${message}` : message)),
-    ),
-  ].join('; ')
+export const explainIssues = ({ issues }: z.ZodError): string => {
+  const lines = issues.map(({ path, message }) => (path.length ? `${path.join('.')}: ${message}` : message))
+  return [...new Set(lines)].join('; ')
+}
 
 const owners = new AsyncLocalStorage<string>()
 

@@ -62,7 +62,7 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
     if (found.seal !== undefined) await checkSeal(found.folder, found.seal)
     const definition = await reach.load(found, effects)
     const deps = checkDeps(definition, unit)
-    const config = await readConfig(id, definition.config, unit.overrides, reach.configDir, log)
+    const config = await readConfig(unit, definition, reach.configDir)
     Object.assign(unit, { definition, config, isOutdated: false })
     const services: Record<string, unknown> = {}
     unit.providers.clear()
