@@ -1,4 +1,5 @@
 // Budgets of extensions beside the host's own process: whoever goes beyond one is slowed down, and given up should that not help.
+import { availableParallelism, loadavg } from 'node:os'
 
 export interface Budgets {
   /** Over which is counted, in milliseconds. */
@@ -7,6 +8,8 @@ export interface Budgets {
   readonly errors: number
   /** Calls at hook points that took longer than the point allows, in one window. */
   readonly lateTaps: number
+  /** Of the whole machine, for each processor: where more than this wants to run, nobody is to blame for being late. */
+  readonly load: number
   /** Parts of the most that it can have: from 0 to 1. */
   readonly cpuPart: number
   readonly memoryPart: number
@@ -16,6 +19,7 @@ export const defaultBudgets: Budgets = {
   windowMs: 60_000,
   errors: 300,
   lateTaps: 30,
+  load: 1.5,
   cpuPart: 0.8,
   memoryPart: 0.9,
 }
@@ -87,9 +91,11 @@ export function watchBudgets({
   const timer = setInterval(() => {
     const elapsedMs = performance.now() - since
     since += elapsedMs
+    const isBusy = loadavg()[0]! > budgets.load * availableParallelism()
     const next = new Map<string, Sample>()
     for (const [owner, now, most] of look()) {
-      const before = samples.get(owner)
+      const then = samples.get(owner)
+      const before = then && isBusy ? { ...then, lateTaps: now.lateTaps } : then
       const why = before && overdrawn(before, now, elapsedMs, most, budgets)
       next.set(owner, now)
       if (why === undefined) slow.delete(owner)

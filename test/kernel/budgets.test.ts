@@ -31,7 +31,7 @@ const tap = (body: string): string =>
   `ctx.tap(hook.series('crowd.ask', { onFailure: 'skip', limitMs: 300 }), ${body})`
 const spin = '{ const until = Date.now() + 30; while (Date.now() < until); }'
 const setups: Record<string, string> = {
-  careless: `setInterval(() => { void Promise.reject(new Error('again')) }, 20)`,
+  careless: `setInterval(() => { void Promise.reject(new Error('again')) }, 60)`,
   busy: `setInterval(() => ${spin}, 5)`,
   hoarder: 'globalThis.kept = new Uint8Array(40 * 2 ** 20)',
   late: tap('() => new Promise(done => setTimeout(done, 600))'),
@@ -49,7 +49,14 @@ test('whoever goes beyond a budget is slowed down, then quarantined with the sen
     found: [crowd, ...(await Promise.all(folders.map(folder => readExtension(folder, undefined, true))))],
     flags: { 'mgmt-bind': '127.0.0.1:0' },
     env: {},
-    budgets: { windowMs: 1200, errors: 5, lateTaps: 1, cpuPart: 0.5, memoryPart: 0.5 },
+    budgets: {
+      windowMs: 1200,
+      errors: 5,
+      lateTaps: 1,
+      load: Number.POSITIVE_INFINITY,
+      cpuPart: 0.5,
+      memoryPart: 0.5,
+    },
     sink: { write: line => void logged.push(JSON.parse(line)) },
     isEmbedded: true,
   })
