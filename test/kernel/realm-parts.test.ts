@@ -133,6 +133,15 @@ test('who ends by its own doing starts again later and later, then not at all; n
   })
 })
 
+test('a process of its own starts again more and more slowly, then not by itself', () => {
+  const history: History = { isAlone: false, endings: [], restarts: 0 }
+  const waits = [1, 2, 3, 4].map(now => judge(history, 'child', 'it broke', now, 1))
+  expect(waits).toEqual([1000, 1250, 2500, 5000].map(againInMs => ({ againInMs })))
+  expect(judge(history, 'child', 'it broke', 5, 1)).toHaveProperty('quarantine')
+  for (let at = 0; at < 4; at++) judge(history, 'child', 'it broke', 1e9 + at * 1e6, 0)
+  expect(history).toMatchObject({ isAlone: false, restarts: 8 })
+})
+
 test('a flow lets so many through in a second, and tells of the rest', async () => {
   const leftOut: number[] = []
   const may = createFlow(3, count => leftOut.push(count))
