@@ -199,6 +199,8 @@ export function createServe({ ctx, cell, services, rights, clock, onClose }: Ver
     ['storageSet', verb([name, json], (key, value) => ctx.storage.set(key, value))],
     ['storageDelete', verb([name], key => ctx.storage.delete(key))],
     ['storageKeys', verb([], () => ctx.storage.keys())],
+    // It has more to say than fits at once: whatever is said to it lets it go on.
+    ['more', verb([], () => cell.tell('more', []))],
     ...outsideVerbs(ctx, cell, rights.check),
   ])
 

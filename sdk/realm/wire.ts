@@ -109,4 +109,17 @@ const thrown = ({ message, status, permission }: Fault): Error => {
 
 /** Gives what is to be said to the host since the last time. */
 export const takeOut = (): string[] => out.splice(0)
-export const drain = (): string => `[${takeOut().join(',')}]`
+
+/** Characters that leave an isolate at once, unless one message alone is longer. */
+const roomLength = 256 * 1024
+
+/** Likewise, as much as has room; the host is asked to come again for the rest. */
+export function drain(): string {
+  let length = 0
+  const end = out.findIndex((message, at) => {
+    length += message.length
+    return at > 0 && length > roomLength
+  })
+  if (end < 0) return `[${takeOut().join(',')}]`
+  return `[${out.splice(0, end).join(',')},["do",0,"more",[]]]`
+}

@@ -197,6 +197,18 @@ test('the small parts of the web platform are there', async () => {
   expect(seen).toEqual(['https://h/b/x?a=1&b=%C3%BC', 'x', 'ü', { a: [1] }, true, 36])
 })
 
+test('much at once crosses in turns', async () => {
+  const seen = await value(
+    'none',
+    `const names = Array.from({ length: 15 }, (_, at) => 'k' + at)
+    await Promise.all(names.map(name => ctx.storage.set(name, name.repeat(20_000))))
+    const all = await Promise.all(names.map(name => ctx.storage.get(name)))
+    await Promise.all(names.map(name => ctx.storage.delete(name)))
+    return all.every((text, at) => text === names[at].repeat(20_000))`,
+  )
+  expect(seen).toBe(true)
+})
+
 test.each(['some', 'free'])('files are read, written, listed, looked at and removed: %s', async id => {
   const folder = join(root, 'given')
   const seen = await value(
