@@ -87,7 +87,10 @@ export async function createKilling(operation: Operation, withinMs = 60_000): Pr
     const idle = ['on', 'off', 'failed', 'quarantined']
     const isOver = async () => {
       const { extensions } = (await host.api('GET', '/extensions')).body
-      return extensions?.every(({ state }: { state: string }) => idle.includes(state))
+      // What has just failed says why a moment later.
+      const isIdle = ({ state, why }: { state: string; why: string | null }): boolean =>
+        idle.includes(state) && (state !== 'failed' || why !== null)
+      return extensions?.every(isIdle)
     }
     await until('the start to be over', isOver, withinMs)
     return host
