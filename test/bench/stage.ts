@@ -47,6 +47,11 @@ export interface Stage {
   readonly pid: number
   /** The pictures that the tap has heard; only of a stage that was opened with one, once. */
   heard(): Promise<AccessUnit[]>
+  /** How many pictures the tap has heard between two moments, their coded bytes, and all UDP payload; likewise once. */
+  bytesHeard(
+    fromUs: number,
+    toUs: number,
+  ): Promise<{ readonly pictures: number; readonly picture: number; readonly wire: number }>
   /** Ends it all and tells what arrived. */
   close(): Promise<Arrival[]>
 }
@@ -63,6 +68,16 @@ export type PipelineName = (typeof pipelineNames)[number]
 export const openStage = (ours: Ours, name: PipelineName, mode: Mode, isTapped = false): Promise<Stage> =>
   name === 'svc-host' ? oursOn(ours, mode, isTapped) : peerOn(name, mode, isTapped)
 
+const bytesOf = (heard: readonly Heard[], units: readonly AccessUnit[], fromUs: number, toUs: number) => {
+  const inside = (us: number) => us >= fromUs && us < toUs
+  const whole = units.filter(({ lastUs }) => inside(lastUs))
+  return {
+    pictures: whole.length,
+    picture: whole.reduce((sum, { data }) => sum + data.length, 0),
+    wire: heard.reduce((sum, { data, atUs }) => sum + (inside(atUs) ? data.length : 0), 0),
+  }
+}
+
 const notTapped = (): never => {
   throw new Error('this stage was opened without a tap')
 }
@@ -75,6 +90,8 @@ async function oursOn({ host, identity }: Ours, mode: Mode, isTapped: boolean): 
   const folder = mkdtempSync(join(tmpdir(), 'svc-bench-'))
   const tap = isTapped ? await startTap('from', host.nativePort, join(folder, 'tap')) : undefined
   const [log, keyLog] = [join(folder, 'frames.csv'), join(folder, 'keys')]
+  const unitsIn = (heard: readonly Heard[]) =>
+    unitsOfSvc(heard, (session, epoch) => videoKey(keyLog, session, epoch))
   const watching = spawn(
     process.execPath,
     [
@@ -103,8 +120,11 @@ async function oursOn({ host, identity }: Ours, mode: Mode, isTapped: boolean): 
       name: 'svc-host',
       env: (await streamedDisplay(host)).env,
       pid: host.pid,
-      heard: async () =>
-        unitsOfSvc(await (tap ?? notTapped()).stop(), (session, epoch) => videoKey(keyLog, session, epoch)),
+      heard: async () => unitsIn(await (tap ?? notTapped()).stop()),
+      bytesHeard: async (fromUs, toUs) => {
+        const heard = await (tap ?? notTapped()).stop()
+        return bytesOf(heard, unitsIn(heard), fromUs, toUs)
+      },
       close,
     }
   } catch (error) {
@@ -213,6 +233,10 @@ async function peerOn(
       env: { DISPLAY: display },
       pid: sending.pid as number,
       heard: async () => peer.units(await (tap ?? notTapped()).stop()),
+      bytesHeard: async (fromUs, toUs) => {
+        const heard = await (tap ?? notTapped()).stop()
+        return bytesOf(heard, peer.units(heard), fromUs, toUs)
+      },
       close,
     }
   } catch (error) {
