@@ -11,6 +11,8 @@ const shared = {
   execArgv: ['--conditions=svc-source', '--disable-warning=ExperimentalWarning'],
   testTimeout: 20_000,
   hookTimeout: 30_000,
+  // A machine that others use too has its slow moments.
+  expect: { poll: { timeout: 5000 } },
   teardownTimeout: 20_000,
   exclude,
 }

@@ -6,9 +6,12 @@ import { json } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { defineExtension, event } from 'svc-host/sdk'
 import { type InlineExtension, startHost } from 'svc-host/testing'
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest'
 import { z } from 'zod'
 import { notice } from './notice.ts'
+
+// A process takes its time to start where many want to.
+vi.setConfig({ testTimeout: 60_000 })
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 const Played = event('game.played', z.object({ title: z.string(), player: z.object({ name: z.string() }) }))

@@ -1,7 +1,10 @@
 // The example in each realm it runs in: the same answers, and the same refusals.
 import { fileURLToPath } from 'node:url'
 import { startHost } from 'svc-host/testing'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+
+// A process takes its time to start where many want to.
+vi.setConfig({ testTimeout: 60_000 })
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 

@@ -1,8 +1,11 @@
 // The service in each realm it runs in, used from the other.
 import { fileURLToPath } from 'node:url'
 import { startHost } from 'svc-host/testing'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { PhraseBook, phraseLearned } from './api.ts'
+
+// A process takes its time to start where many want to.
+vi.setConfig({ testTimeout: 60_000 })
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 

@@ -3,7 +3,10 @@ import { fileURLToPath } from 'node:url'
 import { type SessionRequest, sessionAdmit, sessionEnded, sessionStarted } from 'svc-host/api/sessions'
 import { defineExtension } from 'svc-host/sdk'
 import { type InlineExtension, startHost } from 'svc-host/testing'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+
+// A process takes its time to start where many want to.
+vi.setConfig({ testTimeout: 60_000 })
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
 let admit: (request: SessionRequest) => Promise<{ readonly refuse: string } | undefined>
