@@ -31,7 +31,7 @@ export interface FrontOptions {
   readonly plugins?: () => PluginTokens | undefined
   /** Origins of browsers that may call from elsewhere. */
   readonly origins?: readonly string[]
-  /** Whether an extension has a permission; undefined: there is no such extension. */
+  /** Whether an extension has a permission; undefined: it is none whose calls are checked. */
   readonly may?: (id: string, permission: string) => boolean | undefined
   /** Told of each mistake of an owner: a throw that is no declared refusal, or an answer that does not fit. */
   report(owner: string, during: string, error: unknown): void

@@ -120,7 +120,8 @@ export async function startHost(options: HostOptions): Promise<Host> {
       devices: () => services.get(DeviceRegistry),
       plugins: () => services.get(PluginTokens),
       origins: parseOrigins(String(givenFor({ env: 'SVC_BROWSER_ORIGINS' }, sources)?.value ?? '')),
-      may: (id, permission) => roster.get(id) && rights(id).has(permission),
+      may: (id, permission) =>
+        roster.get(id) && !rights(id).isFree ? rights(id).has(permission) : undefined,
       report: faults.report,
     })
     // Taking back an update that was cut short changes what there is to find.

@@ -83,7 +83,7 @@ export interface Keys {
   readonly adminToken: string
   readonly devices?: DeviceRegistry
   readonly plugins?: PluginTokens
-  /** Whether an extension has a permission; undefined: there is no such extension. */
+  /** Whether an extension has a permission; undefined: it is none whose calls are checked. */
   may(id: string, permission: string): boolean | undefined
 }
 
@@ -92,8 +92,8 @@ export type Source =
   | { readonly peer: Peer; readonly bearer: string | undefined }
   | { readonly extension: string }
 
-/** What an extension may is decided by the operator; what is none may what comes with its token. */
-const pluginCredential = (
+/** A token by the name of one whose calls are not checked gives what comes with it all the same, and no more. */
+const byToken = (
   { id, permissions = [] }: { id: string | null; permissions?: readonly string[] },
   { may }: Keys,
 ): PluginCredential => ({
@@ -117,7 +117,8 @@ export async function authorize(
   const needs = `api:${tag}`
   if ('extension' in source) {
     if (stream || upgrade) throw new HttpError(406, 'this path streams; ctx.api takes whole answers only')
-    const credential = pluginCredential({ id: source.extension }, keys)
+    const { extension } = source
+    const credential = { plugin: extension, may: (needed: string) => keys.may(extension, needed) ?? true }
     return decide(lanes, { address: '127.0.0.1', loopback: true, credential, target, needs })
   }
   const { peer, bearer } = source
@@ -135,7 +136,7 @@ export async function authorize(
       if (sameSecret(bearer, keys.adminToken)) credential = 'admin'
       else {
         const found = await keys.plugins?.resolve(bearer)
-        if (found) credential = pluginCredential(found, keys)
+        if (found) credential = byToken(found, keys)
       }
     }
   }

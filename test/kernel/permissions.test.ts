@@ -58,7 +58,11 @@ const table: InlineExtension = {
   extension: defineExtension({
     setup(ctx) {
       judge = ctx.hookPoint(Judge)
-      const tokens = { guests: { id: 'guest' }, scripts: { id: 'script', permissions: ['api:things'] } }
+      const tokens = {
+        guests: { id: 'guest' },
+        scripts: { id: 'script', permissions: ['api:things'] },
+        names: { id: 'table' },
+      }
       ctx.provide(PluginTokens, { resolve: async bearer => tokens[bearer as keyof typeof tokens] })
       ctx.provide(Board, {
         async place(piece) {
@@ -235,6 +239,7 @@ test('calls the API as itself, and what was granted can be taken back while it i
   const by = async (token: string, path: string) => (await host.inject('GET', path, { token })).status
   expect([await by('guests', '/things'), await by('guests', '/untagged')]).toEqual([200, 403])
   expect([await by('scripts', '/things'), await by('scripts', '/untagged')]).toEqual([200, 403])
+  expect(await by('names', '/things')).toBe(403)
   expect(await fromKernel()).toEqual({ caller: { lane: 'plugin', address: '127.0.0.1', id: 'table' } })
   expect(await ask('place', 'pawn')).toBe('pawn')
   expect(await judge(1)).toBe(2)
