@@ -1,5 +1,5 @@
 // What packages ask for: shown, granted, refused, asked anew only for more, and forgotten with the package.
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -191,6 +191,25 @@ test('a decision about what is not asked for, not there or built in is refused w
     401,
   )
   expect(tiny()?.state).toBe('waiting')
+})
+
+test('what a crash has left decided is taken back with the next start', async () => {
+  const configDir = mkdtempSync(join(shop, 'crashed-'))
+  const write = (path: string, value: object): void =>
+    writeFileSync(join(configDir, path), JSON.stringify(value))
+  mkdirSync(join(configDir, 'plugins'))
+  const before = { granted: ['routes'], refused: [events] }
+  write('plugins/package.json', { restoring: { lamp: before }, removing: [{ id: 'ghost', keepData: true }] })
+  const widened = { granted: ['routes', 'events:*'], refused: [] }
+  write('extensions.json', { permissions: { lamp: widened, ghost: widened } })
+  const next = await startHost({ extensions: ['plugins'], configDir })
+  try {
+    expect(next.extensions.decided('lamp')).toEqual(before)
+    expect(next.extensions.decided('ghost')).toEqual(nothingDecided)
+    expect(existsSync(join(configDir, 'plugins'))).toBe(false)
+  } finally {
+    await next.stop()
+  }
 })
 
 const permission = fc.oneof(
