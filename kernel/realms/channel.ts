@@ -25,14 +25,23 @@ const farewellMs = 500
 const straysPerSecond = 10
 const linesPerSecond = 100
 const lineLength = 4096
+const chunksPerSecond = 64
 
 /** What it prints, as lines of its log. */
 function logLines(stream: Readable | null, log: (line: string) => void, mayLog: () => boolean): void {
+  const mayCome = createFlow(chunksPerSecond, () => {})
   let rest = ''
   stream?.setEncoding('utf8').on('data', (text: string) => {
     const lines = (rest + text).split('\n')
     rest = lines.pop()!.slice(-lineLength)
-    for (const line of lines) if (line && mayLog()) log(line.slice(0, lineLength))
+    let isTooMuch = !mayCome()
+    for (const line of lines.filter(Boolean))
+      if (mayLog()) log(line.slice(0, lineLength))
+      else isTooMuch = true
+    if (!isTooMuch) return
+    // Whoever prints more has to wait until it is read.
+    stream.pause()
+    setTimeout(() => stream.resume(), 1000)
   })
 }
 

@@ -107,6 +107,7 @@ test('what it prints is logged line by line, so many lines in a second', async (
   expect(lines.slice(0, 2)).toEqual(['one', 'two'])
   expect(lines[2]!.length).toBe(4096)
   expect(lines.length).toBeLessThanOrEqual(100)
+  expect(stdout.isPaused()).toBe(true)
   await cell.close()
 })
 
