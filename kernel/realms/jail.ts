@@ -97,7 +97,7 @@ async function countedApart(drop: readonly string[], tasks: number): Promise<str
  * where memory runs out, then here first.
  */
 const stepBack =
-  '{ echo 5 > /proc/self/autogroup; echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec nice -n 5 "$@"'
+  '{ echo 3 > /proc/self/autogroup; echo 1000 > /proc/self/oom_score_adj; } 2> /dev/null; exec nice -n 3 "$@"'
 
 const foldersAbove = (path: string): string[] => {
   const folder = dirname(path)
