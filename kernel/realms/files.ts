@@ -40,8 +40,7 @@ function pathOf(given: string): string {
   const isSane = /^(~?\/)(?!.*(^|\/)\.\.(\/|$))/s.test(given) && !given.includes('\0') && given.length <= 4096
   if (!isSane)
     throw new Error(`"${given.slice(0, 200)}" is no path; write an absolute one or ~/…, without ".."`)
-  const path = normalize(given.replace(/^~(?=\/)/, homedir())).replace(/(?<=.)\/$/, '')
-  return path
+  return normalize(given.replace(/^~(?=\/)/, homedir())).replace(/(?<=.)\/$/, '')
 }
 
 const sentences: Record<string, string> = {
@@ -85,12 +84,8 @@ export function createFiles({ id, configDir, rights }: FilesOptions): Files {
     for (const text of [...asked, ...granted]) {
       const root = /^(?:read|write):(.*)$/s.exec(text)?.[1]
       const realRoot = root && (await realOf(root).catch(() => undefined))
-      if (
-        realRoot &&
-        isIn(realRoot, real) &&
-        rights.has(`${kind}:${join(root, real.slice(realRoot.length))}`)
-      )
-        return
+      const named = realRoot && isIn(realRoot, real) && join(root, real.slice(realRoot.length))
+      if (named && rights.has(`${kind}:${named}`)) return
     }
     refuse(`was not granted; ask for ${kind}:${real}`)
   }
@@ -102,10 +97,8 @@ export function createFiles({ id, configDir, rights }: FilesOptions): Files {
     name: string | undefined,
     run: (place: Place) => Promise<T>,
   ): Promise<T> => {
-    const handle = await open(
-      name === undefined ? path : dirname(path),
-      O_PATH | (name === undefined ? 0 : O_DIRECTORY),
-    )
+    const [place, flags] = name === undefined ? [path, O_PATH] : [dirname(path), O_PATH | O_DIRECTORY]
+    const handle = await open(place, flags)
     try {
       const at = `/proc/self/fd/${handle.fd}`
       await judge(kind, path, join(await readlink(at), name ?? ''))
