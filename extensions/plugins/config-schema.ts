@@ -3,8 +3,9 @@
 export type Json = { readonly [key: string]: unknown }
 export type Path = readonly string[]
 
-/** How deep defaults are looked for in a schema that repeats itself. */
+/** How far defaults are looked for in a schema that repeats itself. */
 const depthLimit = 8
+const lookLimit = 2000
 /** Levels that a config may have. */
 export const configDepth = 32
 
@@ -85,12 +86,14 @@ export const isSecret = ({ facets }: Pick<Spot, 'facets'>): boolean =>
 
 /** What holds where nothing is stored. */
 export function defaultsOf(schema: unknown): Json {
+  let looks = 0
   const look = (nodes: readonly unknown[], isRequired: boolean, depth: number): unknown => {
     const facets = facetsOf(nodes, schema)
     const given = facets.find(facet => Object.hasOwn(facet, 'default'))?.['default']
     const keys = facets.flatMap(({ properties }) => (isRecord(properties) ? Object.keys(properties) : []))
     const isThere = isRecord(given) || (given === undefined && isRequired)
-    if (!isThere || keys.length === 0 || depth > depthLimit) return given
+    looks += 1
+    if (!isThere || keys.length === 0 || depth > depthLimit || looks > lookLimit) return given
     const required = new Set(
       facets.flatMap(facet => (Array.isArray(facet['required']) ? facet['required'] : [])),
     )
@@ -101,5 +104,6 @@ export function defaultsOf(schema: unknown): Json {
     const known = inner.filter(([, value]) => value !== undefined)
     return known.length > 0 || given !== undefined ? { ...given, ...Object.fromEntries(known) } : undefined
   }
-  return (look([schema], true, 0) ?? {}) as Json
+  const found = look([schema], true, 0)
+  return isRecord(found) ? found : {}
 }
