@@ -24,18 +24,15 @@ export const defaultBudgets: Budgets = {
   memoryPart: 0.9,
 }
 
-/** What it has used and done since it was first seen; memory as it is now. */
+/** What it has used and done since it was first seen; memory, and the most that it can have, as they are now. */
 export interface Sample {
   readonly errors: number
   readonly lateTaps: number
   readonly cpuMs: number
   readonly memoryBytes: number
-}
-
-/** The most that it can have: a part of one processor, and memory. */
-export interface Most {
-  readonly cpuPart: number
-  readonly memoryBytes: number
+  /** Part of one processor. */
+  readonly mostCpu: number
+  readonly mostBytes: number
 }
 
 /** Which budget was exceeded from one sample to the next, by how much, as the end of a sentence; undefined: none. */
@@ -43,7 +40,6 @@ export function overdrawn(
   before: Sample,
   now: Sample,
   elapsedMs: number,
-  most: Most,
   budgets: Budgets,
 ): string | undefined {
   const span = `within ${Math.max(1, Math.round(elapsedMs / 1000))} s`
@@ -55,10 +51,10 @@ export function overdrawn(
   if (late > budgets.lateTaps * per)
     return `was late at hook points ${late} times ${span}, where ${budgets.lateTaps} are allowed`
   const percent = Math.round(((now.cpuMs - before.cpuMs) / elapsedMs) * 100)
-  const percentLimit = Math.round(budgets.cpuPart * most.cpuPart * 100)
+  const percentLimit = Math.round(budgets.cpuPart * now.mostCpu * 100)
   if (percent > percentLimit)
     return `took ${percent} % of a processor ${span}, where ${percentLimit} % are allowed`
-  const [memoryMb, limitMb] = [now.memoryBytes, budgets.memoryPart * most.memoryBytes].map(bytes =>
+  const [memoryMb, limitMb] = [now.memoryBytes, budgets.memoryPart * now.mostBytes].map(bytes =>
     Math.round(bytes / 2 ** 20),
   )
   if (memoryMb! > limitMb!) return `holds ${memoryMb} MB of memory, where ${limitMb} MB are allowed`
@@ -69,8 +65,8 @@ export interface WatchOptions {
   readonly budgets: Budgets
   /** Aborted: nobody is watched any more. */
   readonly signal: AbortSignal
-  /** Those that run, with what they use and the most that they can have. */
-  look(): Iterable<readonly [owner: string, now: Sample, most: Most]>
+  /** Those that run, with what they use. */
+  look(): Iterable<readonly [owner: string, now: Sample]>
   /** Told when one is slowed down. */
   slowed(owner: string, why: string): void
   /** Told when one goes on beyond its budgets though it was slowed down. */
@@ -93,10 +89,10 @@ export function watchBudgets({
     since += elapsedMs
     const isBusy = loadavg()[0]! > budgets.load * availableParallelism()
     const next = new Map<string, Sample>()
-    for (const [owner, now, most] of look()) {
+    for (const [owner, now] of look()) {
       const then = samples.get(owner)
       const before = then && isBusy ? { ...then, lateTaps: now.lateTaps } : then
-      const why = before && overdrawn(before, now, elapsedMs, most, budgets)
+      const why = before && overdrawn(before, now, elapsedMs, budgets)
       next.set(owner, now)
       if (why === undefined) slow.delete(owner)
       else if (slow.delete(owner)) giveUp(owner, why)

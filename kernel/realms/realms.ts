@@ -112,10 +112,10 @@ export function createRealms(options: RealmsOptions): Realms {
     look: () =>
       [...running].map(([owner, { cell, isProcess }]) => {
         const cpuMs = cell.cpuMs() + (spentMs.get(owner) ?? 0)
-        const now = { ...options.mistakesOf(owner), cpuMs, memoryBytes: cell.memoryBytes() }
         // A process may have a processor to itself; slowed down is what it says to the host.
-        const cpuPart = isProcess ? 1 : partOf(isSlow(owner))
-        return [owner, now, { cpuPart, memoryBytes: cell.memoryLimitBytes }]
+        const mostCpu = isProcess ? 1 : partOf(isSlow(owner))
+        const used = { cpuMs, memoryBytes: cell.memoryBytes(), mostCpu, mostBytes: cell.memoryLimitBytes }
+        return [owner, { ...options.mistakesOf(owner), ...used }]
       }),
     slowed: (owner, why) =>
       options.logOf(owner).warn(`${why}; it is slowed down, and given up if it goes on`),

@@ -110,10 +110,10 @@ test('whoever goes beyond a budget is slowed down, then quarantined with the sen
 })
 
 test('a window that was cut short or drawn out by a sleeping machine is judged by its length', () => {
-  const none: Sample = { errors: 0, lateTaps: 0, cpuMs: 0, memoryBytes: 0 }
-  const most = { cpuPart: 0.25, memoryBytes: 64 * 2 ** 20 }
+  const most = { mostCpu: 0.25, mostBytes: 64 * 2 ** 20 }
+  const none: Sample = { errors: 0, lateTaps: 0, cpuMs: 0, memoryBytes: 0, ...most }
   const judge = (now: Partial<Sample>, elapsedMs = 60_000) =>
-    overdrawn(none, { ...none, ...now }, elapsedMs, most, defaultBudgets)
+    overdrawn(none, { ...none, ...now }, elapsedMs, defaultBudgets)
   expect(judge({ errors: 300, lateTaps: 30, cpuMs: 12_000, memoryBytes: 57 * 2 ** 20 })).toBeUndefined()
   expect(judge({ errors: 301 })).toBe('made 301 errors within 60 s, where 300 are allowed')
   expect(judge({ errors: 301 }, 120_000)).toBeUndefined()
