@@ -41,7 +41,7 @@ export interface Following {
   trouble(what: string): void
 }
 
-/** Those that come, through restarts of the host, until `signal` is aborted; a refusal throws. */
+/** Those that come, through restarts of the host, until `signal` is aborted. */
 export async function* linesAfter(first: ApiClient, options: Following): AsyncGenerator<LogLine> {
   const { signal, connect, trouble } = options
   let { after } = options
@@ -54,11 +54,14 @@ export async function* linesAfter(first: ApiClient, options: Following): AsyncGe
       page = await pageAfter(host, after)
       isSilent = false
     } catch (error) {
-      if (!(error instanceof ApiError) || error.code !== 'unreachable') throw error
-      host = undefined
-      // The one that comes counts anew.
-      after = 0
-      page = { ...page, next: 0 }
+      // One that is stopping, or whose log is switched off, refuses; it may come back.
+      if (!(error instanceof ApiError) || !['unreachable', 'refused'].includes(error.code)) throw error
+      if (error.code === 'unreachable') {
+        host = undefined
+        // The one that comes counts anew.
+        after = 0
+        page = { ...page, next: 0 }
+      }
       if (!isSilent) trouble(error.message)
       isSilent = true
     }
