@@ -1,13 +1,14 @@
 // Hostile packages with Node at hand: what each tries ends at its walls, and host, neighbour and machine are as they were.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startHost, type TestHost } from 'svc-host/testing'
 import { afterAll, afterEach, expect, test } from 'vitest'
+import { effectsOf } from '../harness/effects.ts'
 import { createGuests } from '../harness/guests.ts'
 
 const guests = createGuests()
@@ -230,13 +231,17 @@ process.on('exit', () => { const end = Date.now() + 60_000; while (Date.now() < 
   await isWell()
 })
 
-test('kill -9 of the host leaves none of its processes', { timeout: 120_000 }, async () => {
+test('kill -9 of the host leaves no process, and its next start no folder', {
+  timeout: 120_000,
+}, async () => {
   const mark = `orphan-${process.pid}`
   const folder = await attacker(
     'orphan',
     `spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', '${mark}'], { detached: true, stdio: 'ignore', env: {} })`,
   )
-  const code = `import { startHost } from 'svc-host/testing'; await startHost([${JSON.stringify(folder)}]); console.log('up')`
+  const configDir = await mkdtemp(join(tmpdir(), 'svc-hostile-'))
+  const given = `[${JSON.stringify(folder)}], { configDir: '${configDir}' }`
+  const code = `import { startHost } from 'svc-host/testing'; await startHost(${given}); console.log('up')`
   const flags = ['--conditions=svc-source', '--no-node-snapshot', '--input-type=module']
   const child = spawn(process.execPath, [...flags, '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] })
   try {
@@ -246,4 +251,9 @@ test('kill -9 of the host leaves none of its processes', { timeout: 120_000 }, a
     child.kill('SIGKILL')
   }
   await expect.poll(() => commands(mark), { timeout: 10_000 }).toEqual([])
+  const { folders } = effectsOf(configDir)
+  expect(folders.length).toBeGreaterThan(0)
+  await (await startHost([], { configDir })).stop()
+  expect(folders.filter(existsSync)).toEqual([])
+  await rm(configDir, { recursive: true })
 })
