@@ -1,7 +1,7 @@
 // `npm run bench`: ours beside its peers on the same machine in the same run, as ratios; tables, targets, raw figures.
 //
 // npm run bench -- [--only NAME,...] [--rounds N] [--seconds N] [--flips N] [--json FILE]
-//   --only     some of isolates, api, cpu, flash, still, first-frame, memory, storm
+//   --only     some of isolates, api, cpu, flash, still, first-frame, memory, storm, packages
 //   --rounds   how often each pipeline is measured, default 3; the middle counts
 //   --seconds  how long each measurement takes, default 4
 //   --flips    sudden changes of the screen for each pipeline and scene, default 120
@@ -21,9 +21,9 @@ import { isMet, type Target, table } from './measure.ts'
 import { benchFirstFrame, benchMemory, sessionsReport } from './sessions.ts'
 import type { Mode } from './stage.ts'
 import { benchStill, stillReport } from './still.ts'
-import { benchStorm, stormReport } from './storm.ts'
+import { benchStorm, packagesOn, requestsTo, stormReport } from './storm.ts'
 
-const streamed = ['cpu', 'flash', 'still', 'first-frame', 'memory', 'storm']
+const streamed = ['cpu', 'flash', 'still', 'first-frame', 'memory', 'storm', 'packages']
 const names = ['isolates', 'api', ...streamed]
 const { values } = parseArgs({
   options: {
@@ -112,7 +112,12 @@ async function measureStreams(): Promise<void> {
     )
     await measured(
       'storm',
-      () => benchStorm(ours, player, small, 2000, say),
+      () => benchStorm(ours, player, small, requestsTo(host, 2000), say),
+      result => stormReport(small, result),
+    )
+    await measured(
+      'packages',
+      async () => benchStorm(ours, player, small, await packagesOn(host, identity, 3), say),
       result => stormReport(small, result),
     )
   } finally {

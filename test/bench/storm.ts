@@ -1,7 +1,10 @@
-// The control plane under load: the longest gap between pictures while 2,000 requests are answered, and without them.
+// The control plane at work: the longest gap between pictures while requests are answered or packages come and go, and
+// while nothing of that happens.
 import { getPriority, setPriority } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { HostProcess } from '../harness/host.ts'
+import { type HostProcess, until } from '../harness/host.ts'
+import { packFolder, writePackage } from '../harness/packages.ts'
 import { monotonicUs, percentile, type Target } from './measure.ts'
 import { end, startReady } from './process.ts'
 import { type Mode, modeName, type Ours, openStage, settle } from './stage.ts'
@@ -15,8 +18,15 @@ export interface Gaps {
   readonly seconds: number
 }
 
+/** What goes on in a storm. */
+export interface Disturbance {
+  readonly name: string
+  /** One turn of it; resolves to how much of it failed. */
+  run(): Promise<number>
+}
+
 export interface StormResult {
-  readonly requests: number
+  readonly name: string
   readonly failed: number
   readonly quiet: Gaps
   readonly storm: Gaps
@@ -27,7 +37,42 @@ const turns = 4
 
 const paths = ['/status', '/health', '/plugins', '/display/state', '/sessions', '/openapi.json']
 
-async function storm(host: HostProcess, requests: number): Promise<number> {
+export const requestsTo = (host: HostProcess, requests: number): Disturbance => ({
+  name: `${requests} requests`,
+  run: () => ask(host, Math.ceil(requests / turns)),
+})
+
+/** A stranger's package, installed, started in an isolate and removed again, `times` in each turn. */
+export async function packagesOn(host: HostProcess, folder: string, times: number): Promise<Disturbance> {
+  const made = writePackage(folder, 'passing', { realm: 'isolate', importsSdk: true })
+  const spec = `file:${await packFolder(made, join(folder, 'passing.tgz'))}`
+  const operate = async (verb: string, body: object): Promise<void> => {
+    const { job } = (await host.api('POST', `/store/${verb}`, body)).body
+    await until(
+      verb,
+      async () => (await host.api('GET', `/store/jobs/${job}`)).body.state !== 'running',
+      60_000,
+    )
+  }
+  const isOn = async () =>
+    (await host.api('GET', '/extensions')).body.extensions.some(
+      (each: { id: string; state: string }) => each.id === 'passing' && each.state === 'on',
+    )
+  return {
+    name: `${turns * times} packages that come and go`,
+    async run() {
+      let failed = 0
+      for (let i = 0; i < times; i++) {
+        await operate('install', { spec, accept_unverified: true, grant: 'all' })
+        if (!(await isOn())) failed++
+        await operate('uninstall', { pkg: 'svc-plugin-passing' })
+      }
+      return failed
+    },
+  }
+}
+
+async function ask(host: HostProcess, requests: number): Promise<number> {
   let [next, failed] = [0, 0]
   const client = async () => {
     while (next < requests) {
@@ -60,7 +105,7 @@ export async function benchStorm(
   ours: Ours,
   player: string,
   mode: Mode,
-  requests: number,
+  disturbance: Disturbance,
   say: (line: string) => void,
 ): Promise<StormResult> {
   const stage = await openStage(ours, 'svc-host', mode, true)
@@ -76,10 +121,10 @@ export async function benchStorm(
       let failed = 0
       for (let turn = 0; turn < turns; turn++) {
         const stormUs = monotonicUs()
-        failed += await storm(ours.host, Math.ceil(requests / turns))
+        failed += await disturbance.run()
         const endedUs = monotonicUs()
         storms.push([stormUs, endedUs])
-        say(`storm ${turn + 1}: ${((endedUs - stormUs) / 1e6).toFixed(1)} s`)
+        say(`${disturbance.name}, turn ${turn + 1}: ${((endedUs - stormUs) / 1e6).toFixed(1)} s`)
         await sleep(500)
         const quietUs = monotonicUs()
         await sleep((endedUs - stormUs) / 1000)
@@ -90,7 +135,12 @@ export async function benchStorm(
         .lines()
         .map(line => Number(line.match(/^shown \d+ (\d+)$/)?.[1]) / 1000)
         .filter(us => us > 0)
-      return { requests, failed, quiet: gaps(arrived, drawn, quiets), storm: gaps(arrived, drawn, storms) }
+      return {
+        name: disturbance.name,
+        failed,
+        quiet: gaps(arrived, drawn, quiets),
+        storm: gaps(arrived, drawn, storms),
+      }
     } finally {
       setPriority(ownPriority)
       await end(moving)
@@ -112,12 +162,12 @@ export function stormReport(mode: Mode, result: StormResult): { rows: string[][]
   return {
     rows: [
       ['Gaps between pictures', 'mode', 'longest ms', 'p99 ms', 'longest as drawn ms', 'seconds'],
-      row(`during ${result.requests} requests (${result.failed} failed)`, result.storm),
+      row(`during ${result.name} (${result.failed} failed)`, result.storm),
       row('without', result.quiet),
     ],
     targets: [
       {
-        what: 'longest gap under the API storm more than without, ms',
+        what: `longest gap during ${result.name} more than without, ms`,
         measured: result.storm.longestMs - result.quiet.longestMs,
         atMost: 1000 / mode.hz,
       },
