@@ -24,6 +24,8 @@ interface Served {
 export interface ApiResult {
   readonly healthyMs: readonly number[]
   readonly idleMiB: readonly number[]
+  /** Built-ins that nobody requires, switched off and on over the API; what they set up themselves is in it. */
+  readonly switches: readonly { readonly id: string; readonly offMs: number; readonly onMs: number }[]
   readonly ours: Served
   readonly bare: Served
   /** From the publishing of an event until the last of `readers` has it, milliseconds. */
@@ -104,6 +106,33 @@ async function benchReaders(readers: number, times: number): Promise<number[]> {
   return lastMs
 }
 
+async function benchSwitches(host: HostProcess, rounds: number): Promise<ApiResult['switches']> {
+  const all: { id: string; state: string; provides: string[]; requires: string[] }[] = (
+    await host.api('GET', '/extensions')
+  ).body.extensions
+  const nameOf = (service: string) => service.split('@')[0]!
+  const needed = new Set(all.flatMap(({ requires }) => requires.map(nameOf)))
+  const leaves = all.filter(
+    ({ state, provides }) => state === 'on' && !provides.some(service => needed.has(nameOf(service))),
+  )
+  const timed = async (id: string, enabled: boolean): Promise<number> => {
+    const began = performance.now()
+    const { status } = await host.api('PUT', `/extensions/${id}`, { enabled })
+    if (status !== 200) throw new Error(`switching ${id} answered ${status}`)
+    return performance.now() - began
+  }
+  const switches: { id: string; offMs: number; onMs: number }[] = []
+  for (const { id } of leaves) {
+    const [off, on]: number[][] = [[], []]
+    for (let round = 0; round < rounds; round++) {
+      off!.push(await timed(id, false))
+      on!.push(await timed(id, true))
+    }
+    switches.push({ id, offMs: median(off!), onMs: median(on!) })
+  }
+  return switches
+}
+
 export async function benchApi(
   rounds: number,
   seconds: number,
@@ -114,6 +143,7 @@ export async function benchApi(
   const [healthyMs, idleMiB]: number[][] = [[], []]
   const served = (): Served => ({ perSecond: [], p99Ms: [], cpuUsPerRequest: [] })
   const [ours, bare] = [served(), served()]
+  let switches: ApiResult['switches'] = []
   let host: HostProcess | undefined
   try {
     // The first start makes keys and fills the caches; it is not what is measured.
@@ -127,6 +157,7 @@ export async function benchApi(
       say(`healthy after ${healthyMs!.at(-1)!.toFixed(0)} ms, idle with ${idleMiB!.at(-1)!.toFixed(0)} MiB`)
       if (round < 2 * rounds - 1) await host.stop()
     }
+    switches = await benchSwitches(host!, rounds)
     const { pid, mgmtPort } = host!
     const token = readFileSync(join(configDir, 'mgmt-token'), 'utf8').trim().split('=').at(-1)!
     const { paths, components } = (await host!.api('GET', '/openapi.json')).body
@@ -153,11 +184,12 @@ export async function benchApi(
   const readers = 32
   const lastReaderMs = await benchReaders(readers, 300)
   say(`an event is with the last of ${readers} readers after ${percentile(lastReaderMs, 0.99).toFixed(1)} ms`)
-  return { healthyMs: healthyMs!, idleMiB: idleMiB!, ours, bare, readers, lastReaderMs }
+  return { healthyMs: healthyMs!, idleMiB: idleMiB!, switches, ours, bare, readers, lastReaderMs }
 }
 
 export function apiReport(result: ApiResult): { rows: string[][]; targets: Target[] } {
-  const { healthyMs, idleMiB, ours, bare, readers, lastReaderMs } = result
+  const { healthyMs, idleMiB, switches, ours, bare, readers, lastReaderMs } = result
+  const slowest = switches.toSorted((a, b) => b.offMs + b.onMs - a.offMs - a.onMs)
   const row = (name: string, { perSecond, p99Ms, cpuUsPerRequest }: Served) => [
     name,
     median(perSecond).toFixed(0),
@@ -170,10 +202,17 @@ export function apiReport(result: ApiResult): { rows: string[][]; targets: Targe
       [`GET /status over TLS, ${connections} connections`, 'requests/s', 'p99 ms', 'CPU µs each'],
       row('svc-host: lanes, schemas, status of all planes', ours),
       row('bare fastify, one answer by the same schema', bare),
+      ['switched off and on, setup included', 'off ms', 'on ms', ''],
+      ...slowest.slice(0, 4).map(({ id, offMs, onMs }) => [id, offMs.toFixed(1), onMs.toFixed(1), '']),
     ],
     targets: [
       { what: 'healthy after a start, ms', measured: median(healthyMs), atMost: 700 },
       { what: 'resident when idle, MiB', measured: median(idleMiB), atMost: 170 },
+      {
+        what: `switching one of ${switches.length} built-ins, ms`,
+        measured: median(switches.flatMap(({ offMs, onMs }) => [offMs, onMs])),
+        atMost: 50,
+      },
       {
         what: 'requests/s of a bare fastify over ours',
         measured: median(bare.perSecond) / median(ours.perSecond),
