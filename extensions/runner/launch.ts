@@ -7,7 +7,7 @@ import type { CommandContext } from 'svc-host/sdk'
 import { memoryOf } from './memory.ts'
 import type { Unit } from './units.ts'
 import { type Start, startUnwalled } from './unwalled.ts'
-import { isRoot, makeOwn, nodeFlags, openWalls, programPath } from './walls.ts'
+import { hasBubblewrap, isRoot, makeOwn, nodeFlags, openWalls, programPath } from './walls.ts'
 
 const heapMb = 256
 const usualMemoryMb = 512
@@ -67,11 +67,11 @@ async function startWalled(unit: Unit, state: string, options: LaunchOptions): P
 export async function launch(unit: Unit, token: string, options: LaunchOptions): Promise<UnitProcess> {
   const { configDir, note, memoryMb = usualMemoryMb } = options
   const state = await prepareState(configDir, unit.id, token)
-  const start = await startWalled(unit, state, options).catch((error: Error) => {
-    if (!unit.isTrusted || unit.folder === undefined) throw error
-    note(`runs without walls, because you trust it: ${error.message}`)
-    return startUnwalled(unit, state, configDir, heapMb)
-  })
+  const isBare = unit.isTrusted && unit.folder !== undefined && !(await hasBubblewrap())
+  if (isBare) note('runs without walls, because you trust it: bubblewrap is missing')
+  const start = await (isBare
+    ? startUnwalled(unit, state, configDir, heapMb)
+    : startWalled(unit, state, options))
   const { env, cwd } = start
   const [command = '', ...args] = start.command
   // A group of its own: what is meant for the runner alone must not end a unit before its finalizers have run.

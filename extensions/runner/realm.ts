@@ -1,5 +1,4 @@
 // The process realm: a package that needs Node itself runs in a child process behind walls, and the kernel speaks with it.
-import { execFile } from 'node:child_process'
 import { cp, readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +12,7 @@ import type {
   Scope,
 } from 'svc-host/sdk'
 import { z } from 'zod'
-import { environment, isRoot, makeOwn, nodeFlags, openWalls, programPath } from './walls.ts'
+import { environment, hasBubblewrap, isRoot, makeOwn, nodeFlags, openWalls, programPath } from './walls.ts'
 
 const heapMb = 384
 const program = 'sdk/realm/process-main'
@@ -24,9 +23,6 @@ async function tokenOf(configDir: string, id: string): Promise<Record<string, st
   const token = z.record(z.string(), z.string()).safeParse(JSON.parse(text)).data?.[id]
   return token === undefined ? {} : { SVC_PLUGIN_TOKEN: token }
 }
-
-const hasBubblewrap = (): Promise<boolean> =>
-  new Promise(done => execFile('/usr/bin/env', ['bwrap', '--version'], error => done(!error)))
 
 export function createProcessRealm(ctx: Pick<Context, 'scope'>, { configDir }: HostInfo): ProcessRealm {
   const piped = { output: 'pipe', pipes: 1, graceMs: 0 } as const

@@ -1,5 +1,6 @@
 // What a package or script behind walls sees of this host: its own files, granted folders, what it may import, and two socket
 // files that lead to the API and to granted hosts.
+import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmod, chown, lstat, mkdir, readFile, realpath, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
@@ -37,6 +38,10 @@ export interface Walls {
   readonly env: Readonly<Record<string, string>>
   close(): Promise<void>
 }
+
+/** Whether there is what walls are made with. */
+export const hasBubblewrap = (): Promise<boolean> =>
+  new Promise(done => execFile('/usr/bin/env', ['bwrap', '--version'], error => done(!error)))
 
 export const isRoot = (): boolean => process.getuid?.() === 0
 
