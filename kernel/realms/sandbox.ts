@@ -47,9 +47,10 @@ interface Asked {
   reject(error: Error): void
 }
 
-/** An isolate is small: more threads that collect garbage cost more than they give. */
-const flags =
-  '--no-node-snapshot --single-threaded-gc --expose-gc --disable-warning=ExperimentalWarning'.split(' ')
+/** An isolate is small: more threads that collect its garbage cost more than they give, and code that ran once is garbage too. */
+const flags = '--no-node-snapshot --single-threaded-gc --bytecode-old-age=1 --expose-gc --no-warnings'.split(
+  ' ',
+)
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js'

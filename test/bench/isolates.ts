@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineExtension, hook } from 'svc-host/sdk'
 import { type InlineExtension, startHost, type TestHost } from 'svc-host/testing'
+import { until } from '../harness/host.ts'
 import { descendantsOf, median, percentile, proportionalMiB, type Target } from './measure.ts'
 import { end } from './process.ts'
 
@@ -47,7 +48,7 @@ const bomb = `import { defineExtension, hook } from 'svc-host/sdk'
 export default defineExtension({
   setup(ctx) {
     ctx.tap(hook.waterfall('bench.fall', { onFailure: 'skip' }), () => {
-      for (let all = new Map(), i = 0; ; i++) all.set(i, { i })
+      for (let n = 2n; ; ) n *= n
     })
   },
 })`
@@ -181,9 +182,9 @@ async function benchNeighbours(neighbours: number, rounds: number) {
     const { host, fall, stop } = await stand({ ...Object.fromEntries(ids.map(id => [id, guest(id)])), bomb })
     try {
       const falling = fall({ score: 1 }).catch(() => {})
-      while (isWhole(host)) await sleep(1)
+      await until('the fall', () => !isWhole(host))
       const from = performance.now()
-      while (!isWhole(host)) await sleep(1)
+      await until('the neighbours', () => isWhole(host), 60_000)
       backMs.push(performance.now() - from)
       await falling
     } finally {
