@@ -30,7 +30,8 @@ ready() {
 
 case $verb in
   start) setup start; exec "$node24" $flags kernel/main.ts serve "$@" ;;
-  svc-host) ready; exec "$node24" $flags kernel/main.ts "$@" ;;
+  # Its paths are those of the folder that npm was called in.
+  svc-host) ready; root=$PWD; cd "${INIT_CWD:-.}"; exec "$root/$node24" $flags "$root/kernel/main.ts" "$@" ;;
   viewer) ready; exec "$node24" $flags examples/viewer/main.ts "$@" ;;
   setup) become_setup start 9<setup ;;
   test) setup test; exec "$node24" $flags node_modules/vitest/vitest.mjs run "$@" ;;

@@ -40,6 +40,7 @@ beforeEach(() => {
 const start = (realm: 'kernel' | 'isolate' | 'process', more: object = {}) =>
   startHost({
     extensions: [game, folder],
+    mayBeOff: true,
     realm,
     config: {
       'event-notifier': {

@@ -22,7 +22,7 @@ test('switched in, switched out, and never both', async () => {
     integrity: `sha512-${'a'.repeat(86)}==`,
   }
   const config = { 'replaces-a-builtin': { vetted: [vetted] } }
-  const host = await startHost(['plugins', 'catalog', import.meta.dirname], { config })
+  const host = await startHost(['plugins', 'catalog', import.meta.dirname], { config, mayBeOff: true })
   const of = (id: string) => host.extensions.list().find(each => each.id === id)!
   const packed = async (version: string) =>
     packFolder(writePackage(shop, 'tiny', { version }), join(shop, `tiny-${version}.tgz`))

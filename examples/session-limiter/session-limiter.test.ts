@@ -58,6 +58,7 @@ test.for(['kernel', 'isolate', 'process'] as const)(
   async realm => {
     const host = await startHost({
       extensions: [folder],
+      mayBeOff: true,
       realm,
       config: { 'session-limiter': { maxSessions: 99 } },
     })

@@ -8,6 +8,8 @@ import { exitCode, paint, plain, UsageError, type Verb } from 'svc-host/api/ctl'
 import type { CommandContext } from 'svc-host/sdk'
 import { inspect, type Report } from './inspect.ts'
 import { createNpm, type RunNpm } from './npm.ts'
+import { ownHost } from './own-host.ts'
+import { runTests } from './own-tests.ts'
 import { scaffold } from './scaffold.ts'
 import { fetchPackage, packFolder } from './source.ts'
 import { lookAt } from './workplace.ts'
@@ -85,7 +87,7 @@ export function authorVerbs(program: Command, context: CommandContext, offline: 
   const path = ['[path]', 'folder of a plugin, or a packed one', '.'] as const
   program
     .command('verify')
-    .description('say all that a host of this version would refuse')
+    .description('say what a host of this version would refuse, without running any of it')
     .argument(...path)
     .option('--json', 'machine-readable')
     .action((given: string) =>
@@ -112,6 +114,13 @@ export function authorVerbs(program: Command, context: CommandContext, offline: 
     )
 
   program
+    .command('test')
+    .description("run a plugin's tests, its *.test.js, on the Node that comes with the host")
+    .argument('[path]', 'folder of a plugin', '.')
+    .option('--json', 'machine-readable; what the tests print goes to standard error')
+    .action((given: string, { json }) => offline(() => runTests(context, given, json === true)))
+
+  program
     .command('new')
     .description('write a plugin that runs and is tested as it stands')
     .argument('<name>', 'its id; the folder gets this name')
@@ -134,15 +143,18 @@ export function authorVerbs(program: Command, context: CommandContext, offline: 
         if (scope !== undefined && !/^@[a-z0-9][a-z0-9._-]*$/.test(scope))
           throw new UsageError(`--scope ${scope}: expected @ and a name`)
         const pkg = scope === undefined ? `svc-plugin-${name}` : `${scope}/plugin-${name}`
+        const { dependencies, toBuild } = await ownHost()
         const { folder, files } = await scaffold(resolve(name), {
-          ...{ id: name, pkg, isJavaScript: !!js, licence },
+          ...{ id: name, pkg, isJavaScript: !!js, licence, host: dependencies },
           ...{ author: await ownName(context.signal), year: new Date().getFullYear() },
         })
-        const next = `cd ${name} && npm install && npm test`
-        return {
-          data: { folder, files },
-          text: `${files.map(file => join(name, file)).join('\n')}\n\nNext: ${next}`,
-        }
+        const steps = [...(toBuild && !js ? [toBuild] : []), `cd ${name}`, 'npm install', 'npm test']
+        const text = [
+          ...files.map(file => join(name, file)),
+          ...(files.includes('LICENSE') ? [] : ['', `Its LICENSE is yours to add: the text of ${licence}.`]),
+          ...['', `Next: ${steps.join(' && ')}`],
+        ]
+        return { data: { folder, files }, text: text.join('\n') }
       }),
     )
 }

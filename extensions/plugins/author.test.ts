@@ -84,6 +84,9 @@ test('an author is reminded of what was forgotten', async () => {
   const soon = new Date(Date.now() + 60_000)
   utimesSync(join(folder, 'index.ts'), soon, soon)
   const { out } = await type(shop, 'plugins', 'verify', folder)
+  rmSync(join(folder, 'index.js'))
+  const uncompiled = await type(shop, 'plugins', 'verify', folder)
+  expect(uncompiled.out).toContain('index.ts is not compiled yet; run npm run build first')
   expect(out).toContain('extension.json is in the folder, but not in the package; name it under "files"')
   expect(out).toContain('index.js is older than index.ts; build it anew')
   expect(unasked('a\nctx.on(x) // fetch(', ['routes'], 'i.js')).toEqual([

@@ -35,6 +35,7 @@ const examples: Readonly<Record<string, readonly string[]>> = {
   doctor: ['doctor', 'doctor status-light --network'],
   verify: ['verify', 'verify ./svc-plugin-lamp-1.2.0.tgz'],
   pack: ['pack', 'pack ./my-plugin --into dist'],
+  test: ['test', 'test ./my-plugin'],
   new: ['new my-light', 'new my-light --js --scope @acme'],
 }
 

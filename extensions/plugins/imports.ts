@@ -60,10 +60,13 @@ export async function readModule(
         refusals.add(`${place} imports ${shown}, which leads out of the package; bring it inside`)
       else own.push(path)
     } else {
-      const why = /^node:/.test(specifier)
-        ? `which the ${realm} realm does not have`
-        : 'which the host does not supply'
-      refusals.add(`${place} imports ${shown}, ${why}; bundle it in, or do without`)
+      refusals.add(
+        `${place} imports ${shown}, ${
+          suppliedToNode.test(specifier)
+            ? `which the ${realm} realm does not have; do without, or set "realm": "process" in extension.json`
+            : 'which the host does not supply; bundle it in, or do without'
+        }`,
+      )
     }
   }
   return {

@@ -13,6 +13,8 @@ export interface ScaffoldOptions {
   /** Who holds the rights, as `git config` and `npm` know them. */
   readonly author: string
   readonly year: number
+  /** How npm finds the host and what it hands to extensions; by the path of the one that runs this, or by versions. */
+  readonly host: Readonly<Record<string, string>>
 }
 
 const pretty = (value: object): string => `${JSON.stringify(value, null, 2)}\n`
@@ -60,15 +62,25 @@ test('it answers with the greeting that is configured, and leaves nothing', asyn
 })
 `
 
-const readme = ({ id, pkg, isJavaScript, licence }: ScaffoldOptions): string => `# ${pkg}
+const hostLine = ({ host }: ScaffoldOptions): string =>
+  host['svc-host']?.startsWith('file:')
+    ? `
+It is worked on with the svc-host of this machine: package.json names its folder under \`devDependencies\`, which whoever
+installs the plugin never reads. Write a version there to work on it elsewhere.
+`
+    : ''
+
+const readme = (options: ScaffoldOptions): string => {
+  const { id, pkg, isJavaScript, licence } = options
+  return `# ${pkg}
 
 A plugin for svc-host: it answers \`GET /api/v1/ext/${id}/greeting\`.
 
     npm install          what is needed to work on it
     npm test             ${isJavaScript ? '' : 'compiles it and '}runs it in a real host
-    npm run verify       says all that a host would refuse
+    npm run verify       says what a host would refuse
     npm run pack         makes the file to install or to publish
-
+${hostLine(options)}
 Install the file, and grant what it asks for:
 
     svc-host plugins add ./${pkg.replace('@', '').replace('/', '-')}-0.1.0.tgz
@@ -76,14 +88,15 @@ Install the file, and grant what it asks for:
 
 Its config is \`{ "greeting": "…" }\`. Licence: ${licence}.
 `
+}
 
 const filesOf = (options: ScaffoldOptions): Record<string, string> => {
-  const { id, pkg, isJavaScript, licence, author, year } = options
+  const { id, pkg, isJavaScript, licence, author, year, host } = options
   const text = licenceText(licence, author, year)
   const first = isJavaScript ? '' : 'npm run build && '
   const scripts = {
     ...(!isJavaScript && { build: 'tsc' }),
-    test: `${first}node --test index.test.js`,
+    test: `${first}svc-host plugins test`,
     verify: `${first}svc-host plugins verify`,
     pack: `${first}svc-host plugins pack`,
     prepublishOnly: 'npm test && npm run verify',
@@ -100,7 +113,7 @@ const filesOf = (options: ScaffoldOptions): Record<string, string> => {
       files: ['extension.json', '*.js', '!*.test.js'],
       scripts,
       peerDependencies: { 'svc-host': '*' },
-      devDependencies: { 'svc-host': '*', zod: '^4.0.0', ...typescript },
+      devDependencies: { ...host, ...typescript },
     }),
     'extension.json': pretty({
       id,

@@ -1,6 +1,5 @@
 // The verbs about packages, typed against a running host, and those of authors, which need none.
-import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startHost, type TestHost } from 'svc-host/testing'
@@ -131,7 +130,7 @@ test('a new plugin passes its own test as it stands', async () => {
     expect(await type('new', 'My_Light')).toMatchObject({ code: 2 })
     expect(await type('new', 'both', '--js', '--ts')).toMatchObject({ code: 2 })
     expect(await type('new', 'free', '--license', 'a b')).toMatchObject({ code: 2 })
-    await type('new', 'free', '--license', 'GPL-3.0-or-later')
+    expect((await type('new', 'free', '--license', 'GPL-3.0-or-later')).out).toContain('LICENSE is yours')
     expect(JSON.parse(readFileSync('free/package.json', 'utf8')).license).toBe('GPL-3.0-or-later')
     expect([existsSync('free/LICENSE'), existsSync('my-light/LICENSE')]).toEqual([false, true])
     expect(JSON.parse((await type('new', 'my-lamp', '--scope', '@acme', '--json')).out).data.files).toContain(
@@ -145,11 +144,10 @@ test('a new plugin passes its own test as it stands', async () => {
   )
   mkdirSync(join(folder, 'node_modules'))
   symlinkSync(before, join(folder, 'node_modules/svc-host'))
-  const flags = ['--conditions=svc-source', '--no-node-snapshot', '--test']
-  const printed = await new Promise<string>(done => {
-    execFile(process.execPath, flags, { cwd: folder }, (error, out, err) =>
-      done(error ? `${out}${err}` : 'passed'),
-    )
-  })
-  expect(printed).toBe('passed')
+  const tested = await type('test', folder)
+  expect(tested, tested.out).toMatchObject({ code: 0, out: expect.stringContaining('pass 1') })
+  writeFileSync(join(folder, 'index.test.js'), 'throw new Error("broken")')
+  expect(await type('test', folder)).toMatchObject({ code: 1 })
+  rmSync(join(folder, 'index.test.js'))
+  expect(await type('test', folder)).toMatchObject({ code: 2, err: expect.stringContaining('*.test.js') })
 })

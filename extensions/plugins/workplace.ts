@@ -67,6 +67,8 @@ export async function lookAt(
     const made = path.replace(/\.ts$/, '.js')
     if (made !== path && (times.get(made) ?? time) < time)
       remarks.push(`${made} is older than ${path}; build it anew`)
+    if (made !== path && !times.has(made) && report.refusals.some(why => why.startsWith(`${made} is not in`)))
+      refusals.push(`${path} is not compiled yet; run npm run build first`)
   }
   const { found } = report
   if (found && (found.realm === 'isolate' || found.realm === 'process'))

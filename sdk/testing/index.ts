@@ -46,6 +46,8 @@ export interface TestHostOptions {
    * one host of a process at a time.
    */
   readonly clock?: 'fake'
+  /** Without it `startHost` rejects, with the reason, when one that is given as a folder is failed or waits. */
+  readonly mayBeOff?: boolean
   readonly flags?: Readonly<Record<string, string | boolean>>
   readonly env?: Readonly<Record<string, string>>
   /** A config folder to keep; otherwise one of its own that `stop` removes. */
@@ -134,10 +136,10 @@ const inline = ({ manifest, extension, undo }: InlineExtension): Found => ({
 
 const find = async (each: TestExtension, realm?: Realm): Promise<Found> => {
   if (typeof each !== 'string') return inline(each)
-  const isPath = /[./]/.test(each)
-  const folder = isPath ? resolve(each) : join(builtins, each)
-  const found = await readExtension(folder, isPath ? undefined : each, true)
-  return realm && isPath && found.manifest ? { ...found, manifest: { ...found.manifest, realm } } : found
+  const isOwn = isPath(each)
+  const folder = isOwn ? resolve(each) : join(builtins, each)
+  const found = await readExtension(folder, isOwn ? undefined : each, true)
+  return realm && isOwn && found.manifest ? { ...found, manifest: { ...found.manifest, realm } } : found
 }
 
 /** Those asked for, and whoever starts processes where one of them runs in one. */
@@ -146,6 +148,18 @@ async function findAll({ extensions, realm }: TestHostOptions): Promise<Found[]>
   const isServed = found.some(({ manifest }) => manifest?.provides[ProcessRealm.id] !== undefined)
   const isNeeded = !isServed && found.some(({ manifest }) => manifest?.realm === 'process')
   return isNeeded ? [await find('runner'), ...found] : found
+}
+
+const isPath = (each: TestExtension): each is string => typeof each === 'string' && /[./]/.test(each)
+
+/** Throws for those of the test's own folders that did not come up, which would only show as 404 later. */
+function expectOn(given: readonly TestExtension[], found: readonly Found[], { list }: Extensions): void {
+  const folders = new Set(given.filter(isPath).map(each => resolve(each)))
+  const own = new Set(found.filter(({ folder }) => folders.has(folder)).map(({ id }) => id))
+  const off = list().filter(({ id, enabled, state }) => enabled && own.has(id) && state !== 'on')
+  if (off.length === 0) return
+  const whys = off.map(({ id, state, why }) => `${id} is ${state}: ${why}`)
+  throw new Error(`${whys.join('; ')}. (mayBeOff: true starts the host all the same)`)
 }
 
 /** Boots a host; `stop` it in the test's end. `startHost(['.'])` is enough for an extension in the current folder. */
@@ -181,6 +195,16 @@ export async function startHost(
     throw error
   })
   const { front, adminToken, identity } = host
+  const stop = async (): Promise<void> => {
+    await host.stop().finally(() => clock?.remove())
+    await clear()
+  }
+  try {
+    if (!options.mayBeOff) expectOn(options.extensions, found, host.extensions)
+  } catch (error) {
+    await stop()
+    throw error
+  }
 
   const open = async (method: string, path: string, given: InjectOptions = {}): Promise<IncomingMessage> => {
     const { body, token = adminToken, headers, client, signal } = given
@@ -230,9 +254,6 @@ export async function startHost(
         json: isJson ? JSON.parse(body) : undefined,
       }
     },
-    async stop() {
-      await host.stop().finally(() => clock?.remove())
-      await clear()
-    },
+    stop,
   }
 }

@@ -128,6 +128,19 @@ test('a host that cannot start leaves no folder', async () => {
   }
 })
 
+test('one of the test’s own that does not come up is said at once', async () => {
+  const folder = await writeCounter()
+  try {
+    await writeFile(join(folder, 'index.mjs'), 'export default { setup() { throw new Error("no luck") } }\n')
+    await expect(startHost([folder])).rejects.toThrow('counter is failed: setup failed: no luck')
+    const host = await startHost([folder], { mayBeOff: true })
+    expect(host.extensions.list()).toMatchObject([{ id: 'counter', state: 'failed' }])
+    await host.stop()
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
 test('a host is soon there', async ({ annotate }) => {
   const took: number[] = []
   for (let i = 0; i < 5; i++) {

@@ -281,7 +281,7 @@ const start = async (attacks: readonly (readonly [name: string, body: string])[]
     guests.setup('neighbour', neighbourCode),
     ...attacks.map(([name, body]) => guests.setup(idOf(name), attackRoute(idOf(name), body))),
   ])
-  host = await startHost({ extensions: [stand, ...folders] })
+  host = await startHost({ extensions: [stand, ...folders], mayBeOff: true })
   // On a busy machine one may need a second start.
   await expect
     .poll(() => host!.extensions.list().filter(({ state }) => state !== 'on'), { timeout: 60_000 })

@@ -199,7 +199,7 @@ test('whoever grows, hangs, lies or leaves is ended and starts again, and nothin
       serves(idOf(name), `setTimeout(() => { ${ends[name]![0]} }, 20); return { value: 1 }`),
     ),
   )
-  host = await startHost([await calm(), ...(await Promise.all(folders))])
+  host = await startHost([await calm(), ...(await Promise.all(folders))], { mayBeOff: true })
   const { configDir } = host
   for (const name of names) await host.inject('GET', `/ext/${idOf(name)}`)
   for (const [name, [, why]] of Object.entries(ends)) {

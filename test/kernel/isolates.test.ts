@@ -57,7 +57,7 @@ const table: InlineExtension = {
 }
 
 const start = async (...extensions: (string | InlineExtension)[]): Promise<TestHost> => {
-  host = await startHost({ extensions: [table, ...extensions] })
+  host = await startHost({ extensions: [table, ...extensions], mayBeOff: true })
   return host
 }
 const of = (id: string) => host!.extensions.list().find(record => record.id === id)!
