@@ -42,7 +42,7 @@ export interface LifeOptions extends Omit<Reach, 'report' | 'changed' | 'leaving
 export function createLife({ roster, ledger, faults, front, ...parts }: LifeOptions): Life {
   const { services, bus, journal, routes } = parts
   const { all } = roster
-  const announced = new Map<string, string>()
+  const announced = new Map<string, { state: string; order: number }>()
   let isStopping = false
   let isDirty = true
   let starts = 0
@@ -139,14 +139,17 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
   const explain = (): void => explainIdle(all, { ledger, services, isStopping })
 
   const announce = (): void => {
-    for (const { found, state, why, log } of all) {
+    for (const { found, state, why, log, order, again } of all) {
       const before = announced.get(found.id)
-      if (before === state) continue
-      announced.set(found.id, state)
-      if (before !== undefined || state !== 'off') bus.emit(ExtensionsChanged, { id: found.id, state })
+      if (before?.state === state && (state !== 'on' || before.order === order)) continue
+      announced.set(found.id, { state, order })
+      const isAgain = before?.state === state
+      if (!isAgain && (before !== undefined || state !== 'off'))
+        bus.emit(ExtensionsChanged, { id: found.id, state })
       const say =
         state === 'failed' || state === 'quarantined' ? log.error : isStopping ? log.debug : log.info
-      say(why === null ? state : `${state}: ${why}`)
+      const reason = isAgain ? (again ?? 'what it needs has started anew') : why
+      say(`${state}${isAgain ? ' again' : ''}${reason === null ? '' : `: ${reason}`}`)
     }
   }
 
@@ -162,7 +165,7 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
     for (;;) {
       explain()
       const on = all.filter(({ state }) => state === 'on')
-      await stopAll(on.filter(unit => unit.isOutdated || !isWanted(unit) || waitsFor(unit) !== undefined))
+      await stopAll(on.filter(unit => unit.outdated || !isWanted(unit) || waitsFor(unit) !== undefined))
       explain()
       let isMoving = await startAll()
       isMoving = (await services.settle()) || isMoving
@@ -220,7 +223,8 @@ export function createLife({ roster, ledger, faults, front, ...parts }: LifeOpti
       const unit = roster.get(id)
       if (!unit) throw new HttpError(404, `there is no extension "${id}"`)
       if (isStopping) throw new HttpError(409, 'the host is stopping; nothing can be switched now')
-      unit.isOutdated = enabled && unit.state === 'on' && (await hasNewConfig(unit, parts.configDir))
+      const isOutdated = enabled && unit.state === 'on' && (await hasNewConfig(unit, parts.configDir))
+      unit.outdated = isOutdated ? 'its config has changed' : undefined
       await ledger.setEnabled(id, enabled)
       unit.isEnabled = enabled
       unit.failure = undefined

@@ -156,7 +156,7 @@ export function createPermits(options: PermitsOptions): Pick<Extensions, 'permit
         granted: joined(now.granted, granted, refused),
         refused: joined(now.refused, refused, granted),
       }))
-      if (!isDeepStrictEqual(before, ledger.decisionOf(id))) unit.isOutdated = true
+      if (!isDeepStrictEqual(before, ledger.decisionOf(id))) unit.outdated = 'its permissions have changed'
       unit.failure = undefined
       await life.reconcile()
       return life.list().find(record => record.id === id)!

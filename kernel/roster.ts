@@ -45,7 +45,10 @@ export function createRoster(first: readonly Found[], options: RosterOptions): R
       const next = await find()
       const revisions = new Set(next.map(revisionOf))
       const kept = new Map(all.map(unit => [revisionOf(unit.found), unit]))
-      const units = next.map(found => kept.get(revisionOf(found)) ?? make(found))
+      const units = next.map(found => {
+        const outdated = `its package is ${found.manifest?.version} now`
+        return kept.get(revisionOf(found)) ?? { ...make(found), outdated }
+      })
       await stop(all.filter(({ found, state }) => state === 'on' && !revisions.has(revisionOf(found))))
       const before = all.map(({ found }) => found.id)
       // What the former version did wrong is not held against the new one.

@@ -29,8 +29,10 @@ export interface Unit {
   config?: unknown
   /** What its main module gave at its last start. */
   definition?: Loaded
-  /** Its config has changed since: it ends and starts anew in the next pass. */
-  isOutdated?: boolean
+  /** What has changed since its start: it ends and starts anew in the next pass. */
+  outdated?: string | undefined
+  /** Why it started the last time, where it was on before. */
+  again?: string | undefined
   effects?: Effects
   starting?: Promise<void>
   stopping?: Promise<void>
@@ -63,7 +65,7 @@ export async function setUp(unit: Unit, reach: Reach): Promise<void> {
     const definition = await reach.load(found, effects)
     const deps = checkDeps(definition, unit)
     const config = await readConfig(unit, definition, reach.configDir)
-    Object.assign(unit, { definition, config, isOutdated: false })
+    Object.assign(unit, { definition, config, again: unit.outdated, outdated: undefined })
     const services: Record<string, unknown> = {}
     unit.providers.clear()
     for (const service of Object.keys(needsOf(found.manifest!))) {

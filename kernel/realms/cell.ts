@@ -59,8 +59,8 @@ export interface CellOptions {
   report(during: string, error: unknown): void
   /** Whether it is slowed down, for it went beyond a budget. */
   isSlow(): boolean
-  /** Told when it has gone, or has broken the rules of the bridge, with the reason. */
-  lost(why: string): void
+  /** Told when it has gone, or has broken the rules of the bridge, with the reason; `isStarved`: for want of a processor. */
+  lost(why: string, isStarved?: boolean): void
 }
 
 /** How messages get to the extension, and what it costs. */
@@ -75,7 +75,7 @@ export interface Hands extends Pick<CellOptions, 'report' | 'isSlow'>, Pick<Cell
   /** Takes a list of messages; throws where it is none. */
   take(text: string): void
   /** It has broken the rules, or its end has come. */
-  fail(why: string): void
+  fail(why: string, isStarved?: boolean): void
 }
 
 /** `name`: what it runs in, as sentences call it. */
@@ -96,11 +96,11 @@ export function createCell(
     for (const { reject } of waiting.values()) reject(new Error(`its ${name} has ended: ${why}`))
     waiting.clear()
   }
-  const fail = (why: string): void => {
+  const fail: Hands['fail'] = (why, isStarved) => {
     if (gone !== undefined) return
     end(why)
     void carrier.close().catch(() => {})
-    lost(why)
+    lost(why, isStarved)
   }
 
   const perform = async (id: number, verb: string, args: readonly unknown[]): Promise<void> => {
@@ -110,7 +110,7 @@ export function createCell(
       if (id) push(value === undefined ? ['done', id, true] : ['done', id, true, value])
     } catch (error) {
       if (id) push(['done', id, false, faultOf(error)])
-      else report(verb, error)
+      else report(verb, isPermissionError(error) ? errorOf(faultOf(error)) : error)
     } finally {
       asked -= 1
     }
@@ -188,9 +188,12 @@ const faultOf = (error: unknown): z.output<typeof Fault> => ({
 
 const errorOf = ({ message, stack, status, permission }: z.output<typeof Fault>): Error => {
   const text = message.slice(0, 2000)
-  if (permission !== undefined) return new PermissionError(permission, text)
-  if (status !== undefined) return new HttpError(status, text)
-  const error = new Error(text)
+  const error =
+    permission !== undefined
+      ? new PermissionError(permission, text)
+      : status === undefined
+        ? new Error(text)
+        : new HttpError(status, text)
   error.stack = stack?.slice(0, 4000) ?? text
   return error
 }

@@ -87,9 +87,9 @@ export function createIsolates(options: IsolatesOptions): Place {
     const told = {
       report,
       isSlow,
-      lost(why: string): void {
+      lost(why: string, isStarved?: boolean): void {
         release(sandbox, number)
-        lost(why)
+        lost(why, isStarved)
       },
     }
     const cell = createCell('isolate', told, hands => createPump(sandbox, number, modules, hands))

@@ -1,10 +1,10 @@
 // What becomes of an extension whose isolate or sandbox has ended: when it starts again, where, or that it does not.
 
 /**
- * What came to its end: its isolate; the sandbox process around it; likewise, but brought down by somebody else; the child
- * process that is its own.
+ * What came to its end: its isolate; likewise, but on a machine too busy to run it; the sandbox process around it; likewise,
+ * but brought down by somebody else; the child process that is its own.
  */
-export type Ending = 'isolate' | 'process' | 'neighbour' | 'child'
+export type Ending = 'isolate' | 'starved' | 'process' | 'neighbour' | 'child'
 
 export interface History {
   /** Runs in a process of its own, since it brought a shared one down. */
@@ -25,7 +25,7 @@ const longestMs = 60_000
 
 /** Decides, and writes it into the history. `random` from 0 to 1. */
 export function judge(history: History, ending: Ending, why: string, now: number, random: number): Verdict {
-  if (ending === 'neighbour') {
+  if (ending === 'neighbour' || ending === 'starved') {
     history.restarts += 1
     return { againInMs: 0 }
   }

@@ -19,8 +19,8 @@ export function createPump(sandbox: Sandbox, number: number, load: Load, hands: 
 
   const answered = (kind: number, amount: number, text: string): void => {
     cpuUs += amount
-    if (kind === verdict.dead) {
-      hands.fail(text)
+    if (kind === verdict.dead || kind === verdict.starved) {
+      hands.fail(text, kind === verdict.starved)
       return
     }
     const began = performance.now()

@@ -96,7 +96,7 @@ export function createRealms(options: RealmsOptions): Realms {
     leave(owner)
     const what = `its ${ending === 'child' ? 'process' : 'isolate'}`
     const verdict = judge(historyOf(owner), ending, why, Date.now(), Math.random())
-    if (ending !== 'neighbour') report(owner, what, new Error(why))
+    if (ending !== 'neighbour' && ending !== 'starved') report(owner, what, new Error(why))
     if ('quarantine' in verdict) await options.quarantine(owner, verdict.quarantine)
     await options.blame(owner, `${what} has ended: ${why}`)
     if (!('againInMs' in verdict)) return
@@ -150,7 +150,7 @@ export function createRealms(options: RealmsOptions): Realms {
           else if (mayReport()) report(owner, during, error)
         },
         isSlow: () => isSlow(owner),
-        lost: why => ended(owner, isProcess ? 'child' : 'isolate', why),
+        lost: (why, isStarved) => ended(owner, isProcess ? 'child' : isStarved ? 'starved' : 'isolate', why),
       })
       running.set(owner, { cell, isProcess })
       effects.add(label, async () => {

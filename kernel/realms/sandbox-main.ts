@@ -1,10 +1,18 @@
 // The program inside a sandbox process: one isolate per extension, strings in and strings out, one request at a time.
 // Everything that runs here was asked for by the host, in order, and each request gets exactly one answer; so the host
 // always knows whose code is running. No function of this process is ever handed to an isolate.
-import { readSync, writeFileSync, writeSync } from 'node:fs'
+import { readFileSync, readSync, writeFileSync, writeSync } from 'node:fs'
 import ivm from 'isolated-vm'
 import { createPacketReader, encodePacket, type Packet, packetLimitBytes } from '../../sdk/realm/packets.ts'
-import { type Boot, type Load, requestKind, requestLimitBytes, verdict } from './requests.ts'
+import {
+  type Boot,
+  isStarved,
+  type Load,
+  requestKind,
+  requestLimitBytes,
+  verdict,
+  waitedMsOf,
+} from './requests.ts'
 
 interface Room {
   readonly isolate: ivm.Isolate
@@ -25,6 +33,7 @@ const slackBytes = 2 ** 20
 const collectMs = 20
 /** Time limits that end together: each one that ends later would wake a thread for it, long after what it limits. */
 const togetherMs = 250
+const staleMs = 50
 
 const rooms = new Map<number, Room>()
 let snapshot: ivm.ExternalCopy<ArrayBuffer> | undefined
@@ -87,19 +96,32 @@ function load({ memoryMb, modules, runtime, main }: Load, limitMs: number): Room
   }
 }
 
+/** How long this thread has waited for a processor so far; read ahead of entries, but not for each of many. */
+const waitedNow = (): { atMs: number; ms: number } => ({
+  atMs: performance.now(),
+  ms: waitedMsOf(readFileSync('/proc/self/schedstat', 'latin1')),
+})
+let waited = waitedNow()
+
 /** Runs the isolate until nothing of it can go on, then fetches what it has to say. */
 function enter(room: Room, text: string, limitMs: number): Answer {
   const { isolate, receive, drain } = room
   room.isBusy = true
   let stray: string | undefined
+  const began = performance.now()
+  if (began - waited.atMs > staleMs) waited = waitedNow()
   try {
-    const timeout = Math.ceil(limitMs + togetherMs - (performance.now() % togetherMs))
+    const timeout = Math.ceil(limitMs + togetherMs - (began % togetherMs))
     receive.applySync(undefined, [text], { timeout })
   } catch (error) {
     if (isolate.isDisposed) return [verdict.dead, 'it used more memory than it may']
     stray = said(error)
-    if (stray === 'Script execution timed out.')
-      return [verdict.dead, `it ran for over ${limitMs} ms at a stretch`]
+    if (stray === 'Script execution timed out.') {
+      const { atMs, ms } = waitedNow()
+      return isStarved(limitMs, atMs - began, ms - waited.ms)
+        ? [verdict.starved, `the machine was too busy to let it run for its ${limitMs} ms`]
+        : [verdict.dead, `it ran for over ${limitMs} ms at a stretch`]
+    }
   }
   // Without a limit, which would wake one more thread for each call: whoever makes this hang is ended with the whole process.
   const out: unknown = drain.applySync(undefined, [])
@@ -160,7 +182,7 @@ function serve(packet: Packet): void {
   }
   const room = rooms.get(packet.cell)
   const spent = room ? Number((cpuOf() - before) / 1000n) : 0
-  if (kind === verdict.dead && room) {
+  if ((kind === verdict.dead || kind === verdict.starved) && room) {
     rooms.delete(packet.cell)
     if (!room.isolate.isDisposed) room.isolate.dispose()
   }

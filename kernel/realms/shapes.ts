@@ -21,6 +21,8 @@ export const Point = z.object({
 
 export const methods = ['GET', 'PUT', 'POST', 'PATCH', 'DELETE'] as const
 const lane = <const T extends string>(...words: T[]) => z.union([z.literal(false), z.enum(words)])
+const lanesHelp =
+  "'open', 'loopback' or { plugin: 'runner', 'own', 'all' or false, device: 'any', 'grant' or false }"
 export const RouteShape = z.object({
   method: z.enum(methods),
   path: name,
@@ -29,10 +31,13 @@ export const RouteShape = z.object({
   summary: text,
   description: text.optional(),
   hidden: z.boolean().optional(),
-  lanes: z.union([
-    z.enum(['open', 'loopback']),
-    z.strictObject({ plugin: lane('runner', 'own', 'all'), device: lane('any', 'grant') }),
-  ]),
+  lanes: z.union(
+    [
+      z.enum(['open', 'loopback']),
+      z.strictObject({ plugin: lane('runner', 'own', 'all'), device: lane('any', 'grant') }),
+    ],
+    { error: ({ input }) => `is ${input === undefined ? 'missing' : 'wrong'}; write ${lanesHelp}` },
+  ),
   emptyBody: z.boolean().optional(),
   invalidBody: z.union([z.literal(400), z.literal(422)]).optional(),
   bodyLimit: z

@@ -207,6 +207,6 @@ export function createServe({ ctx, cell, services, rights, clock, onClose }: Ver
   return (name, args) => {
     const run = verbs.get(name)
     if (!run) throw new HttpError(501, `there is no verb "${name.slice(0, 64)}" on this bridge`)
-    return run(args)
+    return run(args, name)
   }
 }

@@ -25,10 +25,16 @@ export const allows = ({ asked, granted, refused }: Decided, needed: string): bo
 export function refuse(id: string, { asked }: Decided, needed: string): never {
   const shown = needed.slice(0, 200)
   const list = shown.startsWith('services:') ? '"requires" or "optional"' : '"permissions"'
+  const kind = shown.slice(0, shown.indexOf(':'))
+  const open = asked.find(each => each.startsWith(`${kind}:{config.`))
+  const key = open?.slice(`${kind}:{config.`.length, -1)
   throw new PermissionError(
     shown,
     asked.some(each => gives(each, needed))
       ? `${id} has not been granted ${shown}; run svc-host plugins grant ${id} '${shown}'`
-      : `${id} does not ask for ${shown}; name it in ${list} of extension.json`,
+      : open
+        ? `${id} asks for ${open}, but the operator has not set ${key} to what leads to ${shown} (a default does not ` +
+          `count); run svc-host plugins config set ${id} ${key}=…`
+        : `${id} does not ask for ${shown}; name it in ${list} of extension.json`,
   )
 }

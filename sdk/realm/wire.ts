@@ -19,7 +19,13 @@ export interface Fault {
 type Fn = (...args: never[]) => unknown
 
 const out: string[] = []
-const waiting = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
+interface Waiter {
+  /** Made where the author's line made the call. */
+  readonly at: Error
+  resolve(value: unknown): void
+  reject(error: Error): void
+}
+const waiting = new Map<number, Waiter>()
 const handles = new Map<number, Fn>()
 const named: Record<string, Fn> = {}
 let lastId = 0
@@ -43,8 +49,9 @@ export const tell = (verb: string, ...args: unknown[]): void => post(['do', 0, v
 export const ask = <T>(verb: string, ...args: unknown[]): Promise<T> => {
   lastId += 1
   post(['do', lastId, verb, args])
+  const at = new Error()
   return new Promise<T>((resolve, reject) => {
-    waiting.set(lastId, { resolve: resolve as (value: unknown) => void, reject })
+    waiting.set(lastId, { at, resolve: resolve as (value: unknown) => void, reject })
   })
 }
 
@@ -61,12 +68,25 @@ export const answerTo = (name: string, fn: Fn): void => {
   named[name] = fn
 }
 
+const placeOf = (frame: string): string | undefined =>
+  /^ +at (?:.* \(|async )?(.+?):\d+:\d+\)?$/.exec(frame)?.[1]
+
+/** Where the host's own part lies, as stacks have it. */
+const ownPlace = placeOf(String(new Error().stack).split('\n')[1]!)?.replace(/realm\/wire\.[jt]s$/, '')
+
+/** A stack without the frames that tell an author nothing. */
+const authored = (stack: string): string =>
+  stack
+    .split('\n')
+    .filter(frame => ownPlace === undefined || !placeOf(frame)?.startsWith(ownPlace))
+    .join('\n')
+
 const faultOf = (error: unknown): Fault => {
   try {
     if (!(error instanceof Error)) return { message: String(error) }
     const status = isHttpError(error) ? error.status : undefined
     const permission = isPermissionError(error) ? error.permission : undefined
-    return { message: String(error.message), stack: String(error.stack), status, permission }
+    return { message: String(error.message), stack: authored(String(error.stack)), status, permission }
   } catch {
     return { message: 'an error that cannot be read' }
   }
@@ -98,13 +118,19 @@ export function receive(text: string): void {
     const waiter = waiting.get(id)
     waiting.delete(id)
     if (isGood) waiter?.resolve(value)
-    else waiter?.reject(thrown(value as Fault))
+    else if (waiter) waiter.reject(thrown(value as Fault, waiter.at))
   }
 }
 
-const thrown = ({ message, status, permission }: Fault): Error => {
-  if (permission !== undefined) return new PermissionError(permission, message)
-  return status === undefined ? new Error(message) : new HttpError(status, message)
+const thrown = ({ message, status, permission }: Fault, at: Error): Error => {
+  const error =
+    permission !== undefined
+      ? new PermissionError(permission, message)
+      : status === undefined
+        ? new Error(message)
+        : new HttpError(status, message)
+  error.stack = `${error.name}: ${message}${authored(String(at.stack)).slice(String(at).length)}`
+  return error
 }
 
 /** Gives what is to be said to the host since the last time. */

@@ -72,16 +72,21 @@ test('an author’s default opens nothing; what the operator sets does', async (
     'reader',
     `export default defineExtension({
       config: z.object({ file: z.string().default(${JSON.stringify(granted)}) }),
-      async setup(ctx) { ctx.log.info(await ctx.files.readText(ctx.config.file).catch(e => e.message)) },
+      async setup(ctx) { ctx.log.info(await ctx.files.readText(ctx.config.file).catch(e => e.stack)) },
     })`,
     { permissions: ['read:{config.file}'] },
   )
   const host = await startHost({ extensions: [folder], configDir })
   try {
     const said = () => host.logs.filter(l => l.extension === 'reader').map(({ msg }) => msg)
-    expect(said().join()).toContain(`reader does not ask for read:${granted}`)
+    const place = `read:{config.file}, but the operator has not set file to what leads to read:${granted}`
+    const remedy = '(a default does not count); run svc-host plugins config set reader file=…'
+    expect(said()[0]).toContain(`PermissionError: reader asks for ${place} ${remedy}`)
+    // The author's line, and none of the host's.
+    expect(said()[0]!.split('\n').slice(1)).toEqual([expect.stringMatching(/[ (]\.\/index\.js:\d+:\d+\)?$/)])
     await host.extensions.configure('reader', () => ({ file: granted }))
     await expect.poll(said).toContain('read')
+    expect(said()).toContain('on again: its config has changed')
     await host.extensions.configure('reader', () => ({ file }))
     await expect.poll(() => said().join()).toContain('lies among the settings of the host')
   } finally {

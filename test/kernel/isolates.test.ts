@@ -280,7 +280,11 @@ test('what the realm cannot do is said where it is asked for, with what to do in
     undeclared: ["await ctx.storage.set('__proto__', 1)", /a key of storage is/],
     secret: [
       "ctx.route(route({ method: 'GET', path: '/x', summary: 'x', lanes: 'everybody', replies: { 200: z.object({}) }, handler: () => ({}) }))",
-      /lanes/,
+      /route GET \/x: lanes is wrong; write 'open', 'loopback' or \{ plugin: /,
+    ],
+    bare: [
+      "ctx.route({ method: 'GET', path: '/x', replies: {}, handler: () => ({}) })",
+      /route GET \/x: summary is missing; expected string; lanes is missing; write 'open'/,
     ],
   }
   const folders = await Promise.all(

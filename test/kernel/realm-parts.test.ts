@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { createFlow } from '../../kernel/realms/flow.ts'
 import { readBoot } from '../../kernel/realms/modules.ts'
 import { type History, judge } from '../../kernel/realms/policy.ts'
+import { isStarved, waitedMsOf } from '../../kernel/realms/requests.ts'
 import { revive, reviveText } from '../../kernel/realms/schemas.ts'
 
 const describe = (schema: z.ZodType): object => z.toJSONSchema(schema, { io: 'input' })
@@ -131,6 +132,17 @@ test('who ends by its own doing starts again later and later, then not at all; n
   expect(step('process', 9e6)).toMatchObject({
     quarantine: expect.stringMatching(/^brought a sandbox of its own down/),
   })
+})
+
+test('who was cut because the machine had no time for it starts again at once, and it does not count', () => {
+  const history: History = { isAlone: false, endings: [], restarts: 0 }
+  for (let at = 0; at < 9; at++) expect(judge(history, 'starved', 'busy', at, 0.5)).toEqual({ againInMs: 0 })
+  expect(history).toEqual({ isAlone: false, endings: [], restarts: 9 })
+  expect(isStarved(500, 600, 400)).toBe(true)
+  // Whoever runs, or sleeps without a need, has itself to blame.
+  expect([isStarved(500, 600, 300), isStarved(500, 600, 0)]).toEqual([false, false])
+  expect(waitedMsOf('17000000 2500000 9\n')).toBe(2.5)
+  expect(['', '\n', 'x'].map(waitedMsOf)).toEqual([0, 0, 0])
 })
 
 test('a process of its own starts again more and more slowly, then not by itself', () => {
