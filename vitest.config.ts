@@ -1,4 +1,4 @@
-// The test runner: three groups, so that what needs the whole machine runs one file at a time.
+// The test runner: four groups, so that what needs the whole machine runs one file at a time.
 import { availableParallelism } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
@@ -24,9 +24,11 @@ const group = (name: string, include: string[], extra: object = {}) => ({
   test: { ...shared, name, include, ...extra },
 })
 
-// These start hosts, X servers and encoders on fixed ports and displays; side by side they would starve each other.
-const whole = ['test/e2e/**/*.test.ts', 'test/chaos/**/*.test.ts', 'test/conformance/**/*.test.ts']
-const alone = { fileParallelism: false, testTimeout: 120_000, hookTimeout: 120_000 }
+// These start hosts, X servers and encoders. Those that measure time would starve each other side by side; the others wait
+// for most of theirs.
+const together = ['test/e2e/{browser,ends,hostile,mdns,pairing,toggle}.test.ts', 'test/chaos/**/*.test.ts']
+const alone = ['test/e2e/**/*.test.ts', 'test/conformance/**/*.test.ts']
+const patient = { testTimeout: 120_000, hookTimeout: 120_000 }
 
 export default defineConfig({
   test: {
@@ -38,15 +40,21 @@ export default defineConfig({
         'parts',
         ['test/**/*.test.ts', 'extensions/**/*.test.ts', 'sdk/**/*.test.ts', 'examples/**/*.test.ts'],
         {
-          exclude: [...exclude, ...whole],
+          exclude: [...exclude, ...together, ...alone],
           sequence: { groupOrder: 0 },
         },
       ),
       group('native', ['native/**/*.test.ts'], {
         testTimeout: 60_000,
-        sequence: { groupOrder: 1 },
+        sequence: { groupOrder: 2 },
       }),
-      group('whole', whole, { ...alone, sequence: { groupOrder: 2 } }),
+      group('together', together, { ...patient, sequence: { groupOrder: 2 } }),
+      group('alone', alone, {
+        ...patient,
+        exclude: [...exclude, ...together],
+        fileParallelism: false,
+        sequence: { groupOrder: 3 },
+      }),
     ],
   },
 })
