@@ -1,7 +1,15 @@
-// The author's guide, taken at its word: each of its blocks is written out beside the repository, as an author would have
-// them, compiled, run in each realm, tested, packed and installed by the commands that the text gives.
+// The author's guide, taken at its word: its folders are made by its commands, its blocks laid over them, compiled, tested
+// by the scripts that were written, run in each realm, packed, installed and called by the lines that the text gives.
 import { execFile } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { stripTypeScriptTypes } from 'node:module'
 import type { AddressInfo } from 'node:net'
@@ -24,28 +32,23 @@ const blocksOf = (readme: string) =>
   }))
 const blocks = blocksOf(text)
 
-/** The commands of a section, as somebody types them. */
+/** The lines of each block of commands of a section, as somebody types them. */
 const commandsOf = (heading: string): string[][] => {
   const section = text.split(/^## /m).find(part => part.startsWith(`${heading}\n`)) ?? ''
-  return [...section.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
-    .flatMap(match => match[1]!.trim().split('\n'))
-    .map(line => [...line.matchAll(/(?:'[^']*'|[^\s'])+/g)].map(([word]) => word.replaceAll("'", '')))
+  return [...section.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(match => match[1]!.trim().split('\n'))
 }
+const wordsOf = (line: string): string[] =>
+  [...line.matchAll(/(?:'[^']*'|[^\s'])+/g)].map(([word]) => word.replaceAll("'", ''))
 
 let guide: string
 let weather: Server
-let swaps: [there: string, here: string][]
+let lookout: { url: string; folder: string }
 beforeAll(async () => {
   guide = mkdtempSync(join(tmpdir(), 'svc-guide-'))
   weather = createServer((_, answer) => answer.end(JSON.stringify({ knots: 12 })))
   await new Promise<void>(done => weather.listen(0, '127.0.0.1', done))
-  const host = `127.0.0.1:${(weather.address() as AddressInfo).port}`
-  // What this machine does not have: a service on the internet, and a folder of the operator's.
-  swaps = [
-    ['https://api.example.com', `http://${host}`],
-    ['network:api.example.com"', `network:${host}"`],
-    ['/srv/lookout', join(guide, 'srv')],
-  ]
+  const url = `http://127.0.0.1:${(weather.address() as AddressInfo).port}/wind`
+  lookout = { url, folder: join(guide, 'srv') }
   mkdirSync(join(guide, 'srv'), { mode: 0o777 })
   mkdirSync(join(guide, 'node_modules'))
   symlinkSync(root, join(guide, 'node_modules/svc-host'))
@@ -57,31 +60,51 @@ afterAll(() => {
   rmSync(guide, { recursive: true })
 })
 
-const run = (program: string, args: readonly string[]): Promise<{ code: number; said: string }> =>
+const run = (
+  program: string,
+  args: readonly string[],
+  env = process.env,
+): Promise<{ code: number; said: string }> =>
   new Promise(done => {
-    execFile(program, args, { cwd: guide }, (error, out, err) =>
+    execFile(program, args, { cwd: guide, env }, (error, out, err) =>
       done({ code: error ? Number(error.code ?? 1) : 0, said: `${out}${err}` }),
     )
   })
 
-/** Runs what stands in a section against a host; each command has to succeed. */
-async function follow(heading: string, configDir: string): Promise<void> {
-  const commands = commandsOf(heading)
-  expect(commands.length, heading).toBeGreaterThan(0)
+/** Runs what stands in a section, or in one block of it; each command has to succeed. Returns what the shell's lines said. */
+async function follow(heading: string, configDir: string, block?: number): Promise<string> {
+  const lines = commandsOf(heading).filter((_, at) => block === undefined || at === block)
+  expect(lines.length, heading).toBeGreaterThan(0)
+  const others: string[] = []
   process.chdir(guide)
   try {
-    for (const [program, ...words] of commands) {
-      expect(program).toBe('svc-host')
+    for (const line of lines.flat()) {
+      const [program, ...words] = wordsOf(line)
+      if (program !== 'svc-host') {
+        others.push(line)
+        continue
+      }
       const { code, out, err } = await type(configDir, ...words)
-      expect({ code, said: code === 0 ? '' : `${out}${err}` }, words.join(' ')).toEqual({ code: 0, said: '' })
+      expect({ code, said: code === 0 ? '' : `${out}${err}` }, line).toEqual({ code: 0, said: '' })
     }
   } finally {
     process.chdir(root)
   }
+  if (others.length === 0) return ''
+  const env = { PATH: process.env['PATH'], SVC_CONFIG_DIR: configDir }
+  const { code, said } = await run('sh', ['-euc', others.join('\n')], env)
+  expect(code, said).toBe(0)
+  return said
 }
 
+const ids = ['visits', 'hello', 'guestbook', 'greeter', 'lookout']
+const isTs = (name: string): boolean => name.endsWith('.ts')
+
 test('what "plugins new" writes is what the guide shows', async () => {
-  await follow('Hello, route', guide)
+  await follow('Hello, route', guide, 0)
+  await follow('A service', guide)
+  const { devDependencies } = JSON.parse(readFileSync(join(guide, 'hello/package.json'), 'utf8'))
+  expect(devDependencies).toMatchObject({ 'svc-host': `file:${root}`, zod: expect.stringMatching('^file:/') })
   for (const { files, text: shown } of blocks)
     for (const file of files.filter(name => name.startsWith('hello/'))) {
       const written = readFileSync(join(guide, file), 'utf8')
@@ -94,12 +117,12 @@ test('what "plugins new" writes is what the guide shows', async () => {
 test('every block compiles', async () => {
   const files = blocks.flatMap(block => block.files.map(file => ({ file, text: block.text })))
   expect(files.length).toBeGreaterThan(12)
-  for (const { file, text: block } of files) {
-    const content = swaps.reduce((all, [there, here]) => all.replaceAll(there, here), block)
-    mkdirSync(join(guide, dirname(file)), { recursive: true })
-    writeFileSync(join(guide, file), content)
-    if (file.endsWith('.ts'))
-      writeFileSync(join(guide, file.replace(/ts$/, 'js')), stripTypeScriptTypes(content))
+  for (const { file, text: block } of files) writeFileSync(join(guide, file), block)
+  // What has no block stays as it was made.
+  const include = ids.flatMap(id => readdirSync(join(guide, id)).map(name => join(id, name))).filter(isTs)
+  for (const file of include) {
+    const code = stripTypeScriptTypes(readFileSync(join(guide, file), 'utf8'))
+    writeFileSync(join(guide, file.replace(/ts$/, 'js')), code)
   }
   const author = JSON.parse(readFileSync(join(guide, 'hello/tsconfig.json'), 'utf8')).compilerOptions
   // The SDK is there as its sources.
@@ -109,17 +132,14 @@ test('every block compiles', async () => {
     allowImportingTsExtensions: true,
     noEmit: true,
   }
-  const include = files.filter(({ file }) => file.endsWith('.ts')).map(({ file }) => file)
   const config = { compilerOptions: { ...author, ...sources }, files: include }
   writeFileSync(join(guide, 'tsconfig.json'), JSON.stringify(config))
   const tsc = join(root, 'node_modules/typescript/bin/tsc')
   expect(await run(process.execPath, [tsc, '-p', 'tsconfig.json'])).toEqual({ code: 0, said: '' })
 })
 
-const ids = ['visits', 'hello', 'guestbook', 'greeter', 'lookout']
-
 test.for(['kernel', 'isolate', 'process'] as const)('every extension of it runs: %s', async realm => {
-  const host = await startHost(['status', ...ids.map(id => join(guide, id))], { realm })
+  const host = await startHost(['status', ...ids.map(id => join(guide, id))], { realm, config: { lookout } })
   const ask = async (method: string, path: string, body?: unknown) => {
     const { status, json } = await host.inject(method, path, { body })
     return status === 200 ? json : { status, ...json }
@@ -141,11 +161,12 @@ test.for(['kernel', 'isolate', 'process'] as const)('every extension of it runs:
   }
 })
 
-test('the tests of the guide pass', async () => {
-  const flags = ['--conditions=svc-source', '--no-node-snapshot', '--test']
-  const { code, said } = await run(process.execPath, [...flags, 'greeter/greeter.test.js'])
-  expect(code, said).toBe(0)
-  expect(said).toContain('pass 2')
+test.for(ids)('its own test passes: %s', async id => {
+  const { test: script } = JSON.parse(readFileSync(join(guide, id, 'package.json'), 'utf8')).scripts
+  expect(script).toBe('npm run build && svc-host plugins test')
+  const { code, out, err } = await type(guide, 'plugins', 'test', join(guide, id))
+  expect(code, `${out}${err}`).toBe(0)
+  expect(out).toContain(`pass ${id === 'greeter' ? 2 : 1}\n`)
 })
 
 test('its commands do what it says, in the order of a first evening', async () => {
@@ -153,6 +174,7 @@ test('its commands do what it says, in the order of a first evening', async () =
   const of = (id: string) => host.extensions.list().find(each => each.id === id)
   const greet = async () => (await host.inject('GET', '/ext/greeter/greetings/Ann')).json
   try {
+    expect(JSON.parse(await follow('Hello, route', host.configDir, 1))).toEqual({ greeting: 'hello' })
     await follow('Publishing', host.configDir)
     expect([of('visits')?.why, of('greeter')?.state]).toEqual([null, 'on'])
     expect(await greet()).toMatchObject({ text: 'Hello, Ann!', visits: 1 })
@@ -166,6 +188,19 @@ test('its commands do what it says, in the order of a first evening', async () =
   } finally {
     await host.stop()
   }
+})
+
+test('the command runs from a link to the checkout, with the paths of the folder it is called in', async () => {
+  symlinkSync(join(root, 'setup/svc-host.sh'), join(guide, 'svc-host'))
+  const linked = await run('./svc-host', ['plugins', 'new', 'linked', '--js'])
+  expect(linked.said).toContain('cd linked && npm install && npm test')
+  const env = { ...process.env, INIT_CWD: guide }
+  const { code, said } = await run(
+    'sh',
+    [join(root, 'setup/run.sh'), 'svc-host', 'plugins', 'verify', 'linked'],
+    env,
+  )
+  expect(code, said).toBe(0)
 })
 
 test('the extension of the README answers once it is added', async () => {
