@@ -77,6 +77,23 @@ export function withoutValue(values: unknown, [key, ...rest]: Path): unknown {
   )
 }
 
+/** Refuses what nobody reads on the way to `path`, with what is read there. */
+export function checkRead(
+  values: unknown,
+  path: Path,
+  { id, schema }: Pick<ConfigRecord, 'id' | 'schema'>,
+): void {
+  mapped(schema, values, ({ path: at, isUnread }) => {
+    if (!isUnread || at.some((key, i) => key !== path[i])) return undefined
+    const names = facetsAt(schema, at.slice(0, -1)).flatMap(({ properties }) =>
+      isRecord(properties) ? Object.keys(properties) : [],
+    )
+    const taken = [...at.slice(0, -1), names.length ? [...new Set(names)].join(', ') : 'nothing'].join('.')
+    const remedy = 'check the spelling; --force stores it all the same'
+    throw new UsageError(`nobody reads ${plain(at.join('.'))} of ${id}, which takes ${taken}; ${remedy}`)
+  })
+}
+
 const switches: Readonly<Record<string, boolean>> = {
   ...{ true: true, on: true, yes: true },
   ...{ false: false, off: false, no: false },

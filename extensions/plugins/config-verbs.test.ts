@@ -47,7 +47,7 @@ const file = (): string => join(host.configDir, 'extension-config', 'shop.json')
 const stored = () => JSON.parse(readFileSync(file(), 'utf8'))
 
 test('set, get and unset go by the schema, and leave the rest alone', async () => {
-  await type('set', 'shop', 'later={"kept":[1]}')
+  await type('set', 'shop', 'later={"kept":[1]}', '--force')
   const line = ['name=12', 'paint.coats=3', 'hosts=["a","b"]', 'either=12', 'isOpen=off', 'limits.a.b=4']
   expect(await type('set', 'shop', ...line)).toMatchObject({
     code: 0,
@@ -115,7 +115,10 @@ test('what cannot be done is a sentence and an exit code, and nothing has change
     [['set', 'shop', 'name.first=x'], 2, /^name is "12" and holds no keys/],
     [['set', 'shop', 'hosts.7=x'], 2, /^hosts is a list of 1/],
     [['set', 'shop', 'name'], 2, /expected KEY=VALUE/],
-    [['set', 'shop', '__proto__.x=1'], 1, /__proto__/],
+    [['set', 'shop', '__proto__.x=1'], 2, /__proto__/],
+    [['set', 'shop', '__proto__.x=1', '--force'], 1, /__proto__/],
+    [['set', 'shop', 'hots=["a"]'], 2, /^nobody reads hots of shop, which takes .*hosts.*; .*--force/],
+    [['set', 'shop', 'paint.color=red'], 2, /^nobody reads paint\.color of shop, which takes paint\.colour/],
     [['unset', 'shop', 'nothing'], 1, /nothing stored at nothing/],
     [['get', 'shop', 'nothing'], 1, /nothing at nothing/],
     [['get', 'nobody'], 1, /there is no extension "nobody"/],

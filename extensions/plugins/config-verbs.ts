@@ -5,7 +5,16 @@ import { type Answer, exitCode, plain, table, UsageError, type Verb } from 'svc-
 import { type ApiClient, ApiError } from 'svc-host/client'
 import type { CommandContext, ExtensionRecord } from 'svc-host/sdk'
 import { editConfig } from './config-edit.ts'
-import { getAt, inForce, pathOf, readValue, rowsOf, withoutValue, withValue } from './config-keys.ts'
+import {
+  checkRead,
+  getAt,
+  inForce,
+  pathOf,
+  readValue,
+  rowsOf,
+  withoutValue,
+  withValue,
+} from './config-keys.ts'
 import type { ConfigRecord } from './config-record.ts'
 import { facetsAt, isSecret, type Json } from './config-schema.ts'
 import { hasFailed, sentence } from './report.ts'
@@ -111,7 +120,8 @@ export function configVerbs(program: Command, context: CommandContext, online: V
       'a value that is the text of a file, - for standard input: for secrets',
       several,
     )
-    .action((id: string, given: string[], { from = [] }: { from?: string[] }) =>
+    .option('--force', 'also what nobody reads, such as a key of a version that is yet to come')
+    .action((id: string, given: string[], { from = [], force }: { from?: string[]; force?: boolean }) =>
       online(async host => {
         const typed = given.map(assignment)
         const read = from.map(assignment).map(([key, file]) => [key, readText(file)] as const)
@@ -119,7 +129,10 @@ export function configVerbs(program: Command, context: CommandContext, online: V
         const answer = await change(host, id, now =>
           [...typed, ...read].reduce<unknown>((values, [key, text]) => {
             const record = { ...now, values: values as Json }
-            return withValue(values, pathOf(key, record), readValue(key, text, record))
+            const path = pathOf(key, record)
+            const next = withValue(values, path, readValue(key, text, record))
+            if (!force) checkRead(next, path, record)
+            return next
           }, now.values),
         )
         const { config } = answer.data as Stored

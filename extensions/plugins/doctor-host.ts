@@ -11,6 +11,7 @@ type Found = Omit<Finding, 'check'>
 
 interface Source {
   readonly name: string
+  readonly url: string
   readonly stale: boolean
   readonly error?: string
 }
@@ -46,6 +47,7 @@ function stateOf(record: ExtensionRecord): Found[] {
 }
 
 const permissionRefused = /has not been granted ([^;]+);|does not ask for ([^;]+);/
+const configMissing = /has not set (\S+) to what leads to (\S+) /
 
 /** `host` rejects where none answers, and then each of these is skipped. */
 export function hostChecks(host: ApiClient, records: readonly ExtensionRecord[]): Check[] {
@@ -58,7 +60,8 @@ export function hostChecks(host: ApiClient, records: readonly ExtensionRecord[])
         const lacking = new Map<string, Found>()
         for (const { target, msg } of lines) {
           const [, refused, unasked] = permissionRefused.exec(msg) ?? []
-          const permission = refused ?? unasked
+          const [, key, place] = configMissing.exec(msg) ?? []
+          const permission = refused ?? unasked ?? place
           const id = target.replace(/^plugin:/, '')
           const record = records.find(each => each.id === id)
           if (permission === undefined || !record) continue
@@ -68,7 +71,9 @@ export function hostChecks(host: ApiClient, records: readonly ExtensionRecord[])
           if (isMended) continue
           const remedy = refused
             ? `svc-host plugins grant ${id} '${permission}', or leave it as it is`
-            : 'its author has to ask for it; look for an update'
+            : key
+              ? `svc-host plugins config set ${id} ${key}=…`
+              : 'its author has to ask for it; look for an update'
           lacking.set(`${id} ${permission}`, {
             level: 'warning',
             id,
@@ -143,13 +148,16 @@ export function hostChecks(host: ApiClient, records: readonly ExtensionRecord[])
       name: 'catalogs',
       async look() {
         const sources = await orElse(host.request<Source[]>('GET', '/store/sources'), [])
-        return sources
-          .filter(({ error }) => error !== undefined)
-          .map(({ name, stale, error }) => ({
-            level: 'warning' as const,
-            what: `the source ${name} ${stale ? 'is not fresh' : 'cannot be read'}: ${error}`,
-            remedy: 'svc-host plugins search reads it anew',
-          }))
+        return (
+          sources
+            // Where none is configured there is nothing to read.
+            .filter(({ url, error }) => url !== '' && error !== undefined)
+            .map(({ name, stale, error }) => ({
+              level: 'warning' as const,
+              what: `the source ${name} ${stale ? 'is not fresh' : 'cannot be read'}: ${error}`,
+              remedy: 'svc-host plugins search reads it anew',
+            }))
+        )
       },
     },
     {

@@ -12,7 +12,7 @@ export function doctorVerb(program: Command, context: CommandContext, offline: V
   program
     .command('doctor')
     .description('look for what is wrong, and say what to do; exit code 1 when there is an error')
-    .argument('[id]', 'only what is about this extension, and the host itself')
+    .argument('[id]', 'only what is about this extension')
     .option('--network', 'ask the registry, too')
     .option('--json', 'machine-readable')
     .action((id: string | undefined, { network }: { network?: boolean }) =>

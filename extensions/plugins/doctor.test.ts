@@ -145,6 +145,8 @@ test('a running host says how its extensions fare, what they wait for and what t
     expect(told((await doctor('lamp')).findings)).toContainEqual(
       expect.stringMatching(/^warning permissions lamp: has lately missed events:session\.started → /),
     )
+    const { findings } = await doctor('lamp')
+    expect(findings.every(({ id, level }) => id === 'lamp' || level === 'skipped')).toBe(true)
     expect(await type('doctor', 'nobody')).toMatchObject({ code: 2, out: '' })
   } finally {
     await host.stop()

@@ -46,7 +46,6 @@ const environment = (): Record<string, string> =>
   )
 
 const plainly: Readonly<Record<string, string>> = {
-  E404: 'the registry does not have it, or does not show it to this machine',
   ETARGET: 'the registry has no such version of it',
   EINTEGRITY: 'what the registry sent is not what it promises: their sha512 differ',
 }
@@ -63,6 +62,10 @@ const summaryOf = (out: string, err: string): string => {
     .replace(/\w+:\/\/\S+/g, 'the registry')
     .split('\n')[0]!
     .trim()
+  // Whose it is and no more: a path may be a credential, too.
+  const { origin = '' } = URL.parse(/https?:\/\/\S+/.exec(summary)?.[0] ?? '') ?? {}
+  if (error.code === 'E404')
+    return `${`the registry ${origin}`.trim()} does not have it, or does not show it to this machine`
   return plainly[error.code ?? ''] ?? safe
 }
 

@@ -29,12 +29,13 @@ interface CatalogEntry {
 const entriesOf = async (host: ApiClient): Promise<readonly CatalogEntry[]> =>
   (await orElse(host.request<{ plugins: CatalogEntry[] }>('GET', '/store/catalog'), { plugins: [] })).plugins
 
-/** `@scope=https://…`, as often as it is given. */
+/** `@scope=https://…`, or http:// for a registry of one's own, as often as it is given. */
 const registriesOf = (given: readonly string[] = []): Record<string, string> =>
   Object.fromEntries(
     given.map(text => {
       const [, scope, url] = /^(@[a-z0-9._~-]+)=(https?:\/\/.+)$/.exec(text) ?? []
-      if (!scope) throw new UsageError(`--registry ${text}: expected @scope=https://…`)
+      const remedy = 'names without a scope come from the registry of npm itself, npm_config_registry'
+      if (!scope) throw new UsageError(`--registry ${text}: expected @scope=https://…; ${remedy}`)
       return [scope, url!]
     }),
   )
@@ -46,14 +47,15 @@ async function outcome(host: ApiClient, jobs: readonly Job[], ids: readonly stri
   const isPast = (line: string): boolean => records.some(({ id }) => line.startsWith(`${id} is `))
   const told = jobs.flatMap(({ log }) => log.filter(line => !isPast(line)).map(line => `${plain(line)}.`))
   const lines = [...told, ...records.map(sentence)]
-  const isBroken = records.some(({ state, enabled }: ExtensionRecord) => enabled && state !== 'on')
-  const units = ids.filter(id => !records.some(record => record.id === id))
-  const asked = (await Promise.all(units.map(id => permissionsOf(host, id)))).flat()
-  const isWaiting = asked.some(({ state }) => state === 'asked')
+  // Who waits for a grant is installed; it is said what to run.
+  const isBroken = records.some(
+    ({ state, enabled, permissions }: ExtensionRecord) =>
+      enabled && state !== 'on' && !permissions.some(each => each.state === 'asked'),
+  )
   return {
     data: { jobs, extensions: records },
     text: lines.join('\n'),
-    code: isBroken || isWaiting ? exitCode.refused : exitCode.done,
+    code: isBroken ? exitCode.refused : exitCode.done,
   }
 }
 
@@ -102,7 +104,7 @@ export function packageVerbs(program: Command, context: CommandContext, online: 
     .action((names: string[], flags) =>
       online(async host => {
         const rows = await rowsOf(host)
-        const packages = names.map(name => installedAs(rows, name).pkg)
+        const packages = names.map(name => installedAs(rows, name, 'nothing was removed').pkg)
         const jobs: Job[] = []
         for (const pkg of packages)
           jobs.push(await operate(context, host, 'uninstall', { pkg, keep_data: !!flags.keepData }))

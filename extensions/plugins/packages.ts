@@ -144,7 +144,7 @@ export function createPackages(options: PackagesOptions) {
       const { pkg, id, version, realm, title, permissions } = found
       for (const remark of fetched.report.remarks) say.line(remark)
       const asks = asksOf(found)
-      if (asks.length) say.line(`it asks for ${listed(asks)}`)
+      if (asks.length) say.line(`${id} asks for ${listed(asks)}`)
       const consent = consented(ledger, found, grant)
       const named = `${pkg} ${version}`
       const known = ledger.packages[pkg]?.contents?.[version] ?? ledger.seals[pkg]?.[version]
@@ -182,7 +182,7 @@ export function createPackages(options: PackagesOptions) {
       await prove(ledger, withArrival(ledger, arrival, decided), pkg, say, decided)
       say.line(`${named} is installed`)
       if (realm === 'unit' && consent.open.length)
-        say.line(`it waits: nobody has granted ${listed(consent.open)}; run svc-host plugins grant ${id}`)
+        say.line(`${id} waits: nobody has granted ${listed(consent.open)}; run svc-host plugins grant ${id}`)
     })
 
   const refusedSpec = (text: string): Spec => {

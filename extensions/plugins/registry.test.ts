@@ -58,7 +58,9 @@ test('a name is found in the vendor’s scope, updated to the newest, and taken 
 test('what the registry does not have, or has changed behind npm’s back, is refused in one sentence', async () => {
   expect(await type('add', 'nobody')).toMatchObject({
     code: 1,
-    err: expect.stringMatching(/^npm, asked for @svc\/plugin-nobody@latest: the registry does not have it/),
+    err: expect.stringContaining(
+      `npm, asked for @svc/plugin-nobody@latest: the registry ${new URL(registry.url).origin} does not have it`,
+    ),
   })
   await publish('changed')
   const stored = join(registry.storage, '@svc/plugin-changed/plugin-changed-1.0.0.tgz')
@@ -114,6 +116,10 @@ test('a scope is looked up where it is said to be', async () => {
     await other.publish(folder)
     const given = ['--allow-public-registry', '--trust', '--registry', `@acme=${other.url}`]
     expect(await type('add', '@acme/plugin-lamp', ...given)).toMatchObject({ code: 0 })
+    expect(await type('remove', 'lamp', 'nobody')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^nobody is not installed; installed: .*; nothing was removed/),
+    })
     expect(await type('remove', 'lamp')).toMatchObject({ code: 0 })
   } finally {
     await other.stop()

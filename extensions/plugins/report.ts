@@ -24,7 +24,7 @@ export const hasFailed = ({ state }: ExtensionRecord): boolean =>
 /** Why it is as it is, and what went wrong since the host started. */
 function remark({ state, why, errors, title }: ExtensionRecord): string {
   const said = why ?? (state === 'on' ? title : '')
-  const slips = errors ? `${errors} error${errors === 1 ? '' : 's'} since the start` : ''
+  const slips = errors ? `${errors} error${errors === 1 ? '' : 's'} since the host started` : ''
   return [said, slips].filter(Boolean).join('; ')
 }
 
@@ -80,7 +80,7 @@ export function detailText(
     ...permissions.map(({ permission, state, meaning }) => [state, `${permission} (${meaning})`] as const),
     ['provides', record?.provides.join(', ')],
     ['requires', record?.requires.join(', ')],
-    ['in effect', record?.effects.join(', ')],
+    ...(record?.effects ?? []).map((effect, at) => [at ? '' : 'in effect', effect] as const),
     ['errors', record && String(record.errors)],
     ...(record?.taps ?? []).map(
       ({ hook, calls, p50_ms, p99_ms }) =>
@@ -101,5 +101,5 @@ export function detailText(
     ['in catalog', entry && `${entry.version} of ${entry.source} (${entry.tier})`],
   ]
   const given = facts.filter((fact): fact is [string, string] => fact[1] !== undefined && fact[1] !== '')
-  return given.map(([name, value]) => `${`${name}:`.padEnd(12)}${plain(value)}`).join('\n')
+  return given.map(([name, value]) => `${(name && `${name}:`).padEnd(11)} ${plain(value)}`).join('\n')
 }

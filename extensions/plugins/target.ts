@@ -49,10 +49,11 @@ export function requestOf(
   return { spec: specOf(text, options) }
 }
 
-/** The installed package that is meant by its id, its name or what it was added by. */
-export function installedAs(rows: readonly InstalledRow[], text: string): InstalledRow {
+/** The installed package that is meant by its id, its name or what it was added by; `after` ends the refusal. */
+export function installedAs(rows: readonly InstalledRow[], text: string, after = ''): InstalledRow {
   const found = rows.find(({ pkg, plugin_id }) => [pkg, plugin_id].includes(text) || pkg === fullName(text))
   if (found) return found
   const known = rows.map(({ plugin_id, pkg }) => plugin_id ?? pkg).join(', ')
-  throw new UsageError(`${text} is not installed; ${known ? `installed: ${known}` : 'nothing is'}`)
+  const told = [`${text} is not installed`, known ? `installed: ${known}` : 'nothing is', after]
+  throw new UsageError(told.filter(Boolean).join('; '))
 }

@@ -47,7 +47,7 @@ export async function tryVersion(
   say.phase('starting')
   const now = recordIn(await reload())
   if (unit) say.line(`the plugin runner runs ${id}`)
-  else if (!now) say.line('it starts with the next start that is not a safe one')
+  else if (!now) say.line(`${id} starts with the next start that is not a safe one`)
   const isUpdate = before.dependencies[pkg] !== undefined
   const isUp = !now || now.state === 'on' || !now.enabled
   const isNoWorse = isUp || (former !== 'on' && now.state !== 'failed' && now.state !== 'quarantined')

@@ -85,7 +85,8 @@ export function createClient({ origin, send, close }: Transport): ApiClient {
   const broken = (error: unknown): ApiError => {
     if (error instanceof ApiError) return error
     const what = error instanceof Error ? error.message : String(error)
-    return new ApiError('unreachable', `no answer from ${origin}: ${what}`, { cause: error })
+    const remedy = what.includes('ECONNREFUSED') ? '; no host runs there, start it with svc-host serve' : ''
+    return new ApiError('unreachable', `no answer from ${origin}: ${what}${remedy}`, { cause: error })
   }
 
   const ask = async (
