@@ -55,8 +55,11 @@ export function createPump(sandbox: Sandbox, number: number, load: Load, hands: 
   return {
     async open() {
       const text = JSON.stringify(load)
-      const answer = await sandbox.request(requestKind.open, number, text, loadLimitMs)
-      if (answer.kind === verdict.dead) throw new Error(answer.text)
+      const tryIt = () => sandbox.request(requestKind.open, number, text, loadLimitMs)
+      let answer = await tryIt()
+      // Whoever waits for it has a limit of their own.
+      while (answer.kind === verdict.starved && !hands.isGone()) answer = await tryIt()
+      if (answer.kind === verdict.dead || answer.kind === verdict.starved) throw new Error(answer.text)
       answered(answer.kind, answer.amount, answer.text)
     },
     hasRoom: () => queue.length < queueLimit,

@@ -103,25 +103,27 @@ const waitedNow = (): { atMs: number; ms: number } => ({
 })
 let waited = waitedNow()
 
+const cut = 'Script execution timed out.'
+function overran(limitMs: number, began: number): Answer {
+  const { atMs, ms } = waitedNow()
+  return isStarved(limitMs, atMs - began, ms - waited.ms)
+    ? [verdict.starved, `the machine was too busy to let it run for its ${limitMs} ms`]
+    : [verdict.dead, `it ran for over ${limitMs} ms at a stretch`]
+}
+
 /** Runs the isolate until nothing of it can go on, then fetches what it has to say. */
 function enter(room: Room, text: string, limitMs: number): Answer {
   const { isolate, receive, drain } = room
   room.isBusy = true
   let stray: string | undefined
   const began = performance.now()
-  if (began - waited.atMs > staleMs) waited = waitedNow()
   try {
     const timeout = Math.ceil(limitMs + togetherMs - (began % togetherMs))
     receive.applySync(undefined, [text], { timeout })
   } catch (error) {
     if (isolate.isDisposed) return [verdict.dead, 'it used more memory than it may']
     stray = said(error)
-    if (stray === 'Script execution timed out.') {
-      const { atMs, ms } = waitedNow()
-      return isStarved(limitMs, atMs - began, ms - waited.ms)
-        ? [verdict.starved, `the machine was too busy to let it run for its ${limitMs} ms`]
-        : [verdict.dead, `it ran for over ${limitMs} ms at a stretch`]
-    }
+    if (stray === cut) return overran(limitMs, began)
   }
   // Without a limit, which would wake one more thread for each call: whoever makes this hang is ended with the whole process.
   const out: unknown = drain.applySync(undefined, [])
@@ -175,10 +177,13 @@ function serve(packet: Packet): void {
   const before = cpuOf()
   let kind: number
   let text: string
+  const began = performance.now()
+  if (began - waited.atMs > staleMs) waited = waitedNow()
   try {
     ;[kind, text] = answer(packet)
   } catch (error) {
-    ;[kind, text] = [verdict.dead, said(error)]
+    const what = said(error)
+    ;[kind, text] = what === cut ? overran(packet.amount, began) : [verdict.dead, what]
   }
   const room = rooms.get(packet.cell)
   const spent = room ? Number((cpuOf() - before) / 1000n) : 0
