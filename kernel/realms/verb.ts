@@ -4,7 +4,7 @@ import { z } from 'zod'
 /** `name`: how the author calls it. */
 export type Verb = (args: readonly unknown[], name: string) => unknown
 
-/** `route GET /ext/x`, `tap session.admit`. */
+/** `route GET /ext/x`, `tap door.admit`. */
 function subjectOf(name: string, args: readonly unknown[]): string {
   const [first] = args.filter(each => typeof each === 'string' || (typeof each === 'object' && each !== null))
   const { method, path, id } = Object(first)
