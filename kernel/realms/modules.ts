@@ -5,7 +5,7 @@ import { createRequire, stripTypeScriptTypes } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import * as zod from 'zod'
-import type { Boot, Load } from './requests.ts'
+import type { Load } from './requests.ts'
 
 type Modules = Record<string, { code: string; imports: Record<string, string> }>
 
@@ -15,19 +15,19 @@ const sdkFile = join(root, `sdk/index.${extension}`)
 const realmFolder = join(root, 'sdk/realm/')
 const runtimeFile = join(realmFolder, `runtime.${extension}`)
 
-/** Where zod lies in the global object of each isolate: made when it is first asked for, of code that the snapshot brings. */
+/** Where the snapshot brings zod and the parts of the SDK that the runtime has as well. */
 const zodPlace = 'globalThis.svcHostZod'
+const partsPlace = 'globalThis.svcHostParts'
 
-/** zod as a module of its own: names like `null` and `function` can be exported, but not declared. */
-const zodModule = ((): string => {
-  const names = Object.keys(zod).filter(name => /^[A-Za-z_$][\w$]*$/.test(name) && name !== 'default')
+const zodNames = Object.keys(zod).filter(name => /^[A-Za-z_$][\w$]*$/.test(name) && name !== 'default')
+/** zod as a module with what these import of it; names like `null` and `function` can be exported, but not declared. */
+function zodFor(users: readonly string[]): string {
+  const isAll = users.some(code => /\*[^'"]*from\s*['"]zod['"]/.test(code))
+  const names = zodNames.filter(name => isAll || users.some(code => code.includes(name)))
   const taken = names.map((name, at) => `${name}: n${at}`).join(', ')
   const given = names.map((name, at) => `n${at} as ${name}`).join(', ')
   return `const zod = ${zodPlace}; const { ${taken} } = zod; export default zod.z; export { ${given} }`
-})()
-
-/** What the runtime itself needs of it: nothing before the extension has a schema. */
-const zodOfRuntime = `export const z = { toJSONSchema: (...given) => ${zodPlace}.toJSONSchema(...given) }`
+}
 
 /** What each isolate would pay for in memory and has no use for: other languages, and making code and schemas of schemas. */
 const instead = new Map([
@@ -51,20 +51,36 @@ const plainly: readonly (readonly [RegExp, string])[] = [
 const bare = (code: string): string =>
   code.replaceAll(/^\s*(\/\/|\/?\*( |\/|\*|$)).*\n/gm, '').replaceAll(/^[ \t]+|[ \t]+$/gm, '')
 
-/** zod as one script, of its CommonJS files. */
-async function bundleZod(): Promise<string> {
+const namesOf = (code: string): string[] =>
+  [...code.matchAll(/^export (?:async )?(?:function|class|const) ([\w$]+)/gm)].map(match => match[1]!)
+
+/** A module of the runtime as CommonJS, as zod is: none of them exports what changes later. */
+const asCommonJs = (code: string): string =>
+  `${code
+    .replaceAll(/^import (\{[^}]*\}) from ['"](.+)['"]/gm, 'const $1 = require("$2")')
+    .replaceAll(/^const \{[^}]*\} = require/gm, names => names.replaceAll(' as ', ': '))
+    .replaceAll(/^export \{[^}]*\} from ['"](.+)['"]/gm, 'Object.assign(exports, require("$1"))')
+    .replaceAll(/^export /gm, '')}\nObject.assign(exports, { ${namesOf(code).join(', ')} })`
+
+const placeOf = (file: string): string => JSON.stringify(relative(root, file))
+/** What the runtime shares with the SDK that a package imports. */
+const isPart = (file: string): boolean => file.startsWith(join(root, 'sdk/')) && !file.startsWith(realmFolder)
+
+async function makeBundle(): Promise<{ script: string; parts: readonly string[] }> {
   const base = dirname(createRequire(import.meta.url).resolve('zod/package.json'))
   const entry = join(base, 'index.cjs')
   const files = new Map<string, string>()
   const add = async (file: string): Promise<void> => {
     if (files.has(file)) return
     files.set(file, '')
-    const text = instead.get(relative(base, file)) ?? (await readFile(file, 'utf8'))
+    const text = file.startsWith(`${base}/`)
+      ? (instead.get(relative(base, file)) ?? (await readFile(file, 'utf8')))
+      : asCommonJs(await readOwn(file))
     const inner: string[] = []
-    const code = text.replaceAll(/require\("(\.[^"]+)"\)/g, (_, name: string) => {
-      const target = join(dirname(file), name)
+    const code = text.replaceAll(/require\("([^"]+)"\)/g, (_, name: string) => {
+      const target = name === 'zod' ? entry : join(dirname(file), name)
       inner.push(target)
-      return `require(${JSON.stringify(relative(base, target))})`
+      return `require(${placeOf(target)})`
     })
     files.set(
       file,
@@ -73,32 +89,25 @@ async function bundleZod(): Promise<string> {
     for (const target of inner) await add(target)
   }
   await add(entry)
+  await add(runtimeFile)
   const modules = [...files].map(
-    ([file, code]) => `${JSON.stringify(relative(base, file))}: (require, module, exports) => {\n${code}\n}`,
+    ([file, code]) => `${placeOf(file)}: (require, module, exports) => {\n${code}\n}`,
   )
-  return `{ const files = { ${modules.join(',\n')} }, made = {}
+  const parts = [...files.keys()].filter(isPart)
+  const script = `{ const files = { ${modules.join(',\n')} }, made = {}
 const require = name => { let module = made[name]; if (!module) { module = made[name] = { exports: {} };
-files[name](require, module, module.exports) } return module.exports }
+const make = files[name]; delete files[name]; make(require, module, module.exports) } return module.exports }
 const __importStar = module => module
 const __exportStar = (from, to) => { for (const name in from) if (name !== "default" && !Object.hasOwn(to, name)) to[name] = from[name] }
-Object.defineProperty(globalThis, "svcHostZod", { get: () => require("index.cjs") }) }`
+${zodPlace} = require(${placeOf(entry)})
+${partsPlace} = { ${parts.map(file => `${placeOf(file)}: require(${placeOf(file)})`)} }
+globalThis.svcHostRuntime = require(${placeOf(runtimeFile)}) }`
+  return { script, parts }
 }
 
-/** What most packages do with it, done once: functions that have run are in the snapshot as code, not only as text. */
-const zodUses = `{ const { z } = ${zodPlace}
-const some = z.object({ a: z.string().min(1).max(9).optional(), b: z.number().int().min(0).default(3),
-  c: z.array(z.union([z.literal('c'), z.enum(['d', 'e'])])), d: z.record(z.string(), z.unknown()), e: z.boolean().nullable() })
-const all = z.strictObject({ some }).describe('all')
-all.safeParse({ some: { a: 'a', c: ['c', 'd'], d: {}, e: null } })
-all.safeParse({})
-z.toJSONSchema(all, { io: 'input', target: 'draft-2020-12' }) }`
-
-let boot: Promise<Boot> | undefined
-/** What a sandbox begins with. */
-export function readBoot(): Promise<Boot> {
-  boot ??= bundleZod().then(script => ({ script, warmUp: zodUses }))
-  return boot
-}
+let bundle: ReturnType<typeof makeBundle> | undefined
+/** The script that becomes the snapshot: zod, and the runtime with what it shares. */
+export const readBundle = (): ReturnType<typeof makeBundle> => (bundle ??= makeBundle())
 
 /** Every name that a module imports or re-exports; a few too many do no harm, they only have to be allowed ones. */
 const importsOf = (code: string): string[] =>
@@ -140,12 +149,11 @@ const partsOf = (index: string, users: readonly string[]): string =>
       )
 
 /** Reads everything that an isolate needs to run this main module. */
-export async function collect(mainFile: string): Promise<Pick<Load, 'modules' | 'runtime' | 'main'>> {
+export async function collect(mainFile: string): Promise<Pick<Load, 'modules' | 'main'>> {
   const folder = await realpath(dirname(mainFile))
-  const modules: Modules = {
-    zod: { code: zodModule, imports: {} },
-    'zod of the runtime': { code: zodOfRuntime, imports: {} },
-  }
+  const zodOf = { code: '', imports: {} }
+  const modules: Modules = { zod: zodOf }
+  const { parts } = await readBundle()
   const keyOf = (file: string): string => relative(file.startsWith(`${folder}/`) ? folder : root, file)
   const add = async (file: string): Promise<string> => {
     const isOwn = file.startsWith(`${folder}/`)
@@ -153,7 +161,10 @@ export async function collect(mainFile: string): Promise<Pick<Load, 'modules' | 
     if (modules[key]) return key
     const module = { code: '', imports: {} as Record<string, string> }
     modules[key] = module
-    if (isOwn) module.code = await readSource(await inside(file, folder))
+    if (parts.includes(file)) {
+      const names = namesOf(await readOwn(file)).join(', ')
+      module.code = `const { ${names} } = ${partsPlace}[${placeOf(file)}]; export { ${names} }`
+    } else if (isOwn) module.code = await readSource(await inside(file, folder))
     else if (file !== sdkFile) module.code = await readOwn(file)
     await follow(module, file)
     return key
@@ -161,20 +172,20 @@ export async function collect(mainFile: string): Promise<Pick<Load, 'modules' | 
   const follow = async ({ code, imports }: Modules[string], file: string): Promise<void> => {
     for (const name of importsOf(code)) {
       const target = name === 'zod' ? undefined : fileOf(name, file, folder)
-      if (name === 'zod') imports[name] = file.startsWith(realmFolder) ? 'zod of the runtime' : 'zod'
+      if (name === 'zod') imports[name] = 'zod'
       else if (target) imports[name] = await add(target).catch(() => `nothing at ${name}`)
     }
     for (const [name, at] of Object.entries(imports)) if (!modules[at]) delete imports[name]
   }
-  const runtime = await add(runtimeFile)
   const main = await add(join(folder, relative(dirname(mainFile), mainFile)))
+  const codes = (): string[] => Object.values(modules).map(({ code }) => code)
   const sdk = modules[`svc-host/${keyOf(sdkFile)}`]
   if (sdk) {
-    const users = Object.values(modules).map(({ code }) => code)
-    sdk.code = partsOf(await readOwn(sdkFile), users)
+    sdk.code = partsOf(await readOwn(sdkFile), codes())
     await follow(sdk, sdkFile)
   }
-  return { modules, runtime, main }
+  zodOf.code = zodFor(codes())
+  return { modules, main }
 }
 
 /** A link in a package must not lead out of it. */

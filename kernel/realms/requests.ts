@@ -19,21 +19,12 @@ export const waitedMsOf = (schedstat: string): number => Number(schedstat.split(
 /** Text of one request: an extension's modules are the largest. */
 export const requestLimitBytes = 16 * 1024 * 1024
 
-/** Becomes the snapshot that every isolate begins as. */
-export interface Boot {
-  readonly script: string
-  /** Run once, elsewhere, so that what it calls is kept as code. */
-  readonly warmUp: string
-}
-
 export interface Load {
   readonly memoryMb: number
   /** Every module by its key; `imports` leads from the names it imports to keys. */
   readonly modules: Readonly<
     Record<string, { readonly code: string; readonly imports: Readonly<Record<string, string>> }>
   >
-  /** Key of the module that exports `boot`, `receive` and `drain`. */
-  readonly runtime: string
   /** Key of the extension's own main module. */
   readonly main: string
 }

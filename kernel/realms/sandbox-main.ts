@@ -4,15 +4,7 @@
 import { readFileSync, readSync, writeFileSync, writeSync } from 'node:fs'
 import ivm from 'isolated-vm'
 import { createPacketReader, encodePacket, type Packet, packetLimitBytes } from '../../sdk/realm/packets.ts'
-import {
-  type Boot,
-  isStarved,
-  type Load,
-  requestKind,
-  requestLimitBytes,
-  verdict,
-  waitedMsOf,
-} from './requests.ts'
+import { isStarved, type Load, requestKind, requestLimitBytes, verdict, waitedMsOf } from './requests.ts'
 
 interface Room {
   readonly isolate: ivm.Isolate
@@ -48,17 +40,18 @@ const said = (error: unknown): string => {
 }
 
 const reference = { reference: true } as const
-/** The package must not have it. */
-const takeCollector = `const collect = gc
+/** The package must not have them. */
+const takeOut = `const { gc, svcHostRuntime } = globalThis
 delete globalThis.gc
-return () => collect({ type: 'major', flavor: 'last-resort' })`
+delete globalThis.svcHostRuntime
+return { ...svcHostRuntime, collect: () => gc({ type: 'major', flavor: 'last-resort' }) }`
 
-function load({ memoryMb, modules, runtime, main }: Load, limitMs: number): Room {
+function load({ memoryMb, modules, main }: Load, limitMs: number): Room {
   const options = { memoryLimit: memoryMb, snapshot, onCatastrophicError: () => process.abort() }
   const isolate = new ivm.Isolate(options as ivm.IsolateOptions)
   try {
     const context = isolate.createContextSync()
-    const collect = context.evalClosureSync(takeCollector, [], { result: reference })
+    const runtime = context.evalClosureSync(takeOut, [], { result: reference })
     const compiled = new Map<string, ivm.Module>()
     const keys = new Map<ivm.Module, string>()
     const compile = (key: string): ivm.Module => {
@@ -67,28 +60,23 @@ function load({ memoryMb, modules, runtime, main }: Load, limitMs: number): Room
       keys.set(module, key)
       return module
     }
-    const run = (key: string): ivm.Module => {
-      const module = compile(key)
-      module.instantiateSync(context, (name, from) => {
-        const target = modules[keys.get(from)!]!.imports[name]
-        if (target === undefined)
-          throw new Error(`${keys.get(from)} imports "${name}", which this realm does not have`)
-        return compile(target)
-      })
-      module.evaluateSync({ timeout: limitMs })
-      return module
-    }
-    const { namespace } = run(runtime)
-    const boot = namespace.getSync('boot', reference)
-    const extension = run(main).namespace.getSync('default', reference)
-    boot.applySync(undefined, [extension.derefInto()], { timeout: limitMs })
+    const module = compile(main)
+    module.instantiateSync(context, (name, from) => {
+      const target = modules[keys.get(from)!]!.imports[name]
+      if (target === undefined)
+        throw new Error(`${keys.get(from)} imports "${name}", which this realm does not have`)
+      return compile(target)
+    })
+    module.evaluateSync({ timeout: limitMs })
+    const extension = module.namespace.getSync('default', reference)
+    runtime.getSync('boot', reference).applySync(undefined, [extension.derefInto()], { timeout: limitMs })
     return {
       isolate,
-      collect,
+      collect: runtime.getSync('collect', reference),
       isBusy: true,
       restingBytes: 0,
-      receive: namespace.getSync('receive', reference),
-      drain: namespace.getSync('drain', reference),
+      receive: runtime.getSync('receive', reference),
+      drain: runtime.getSync('drain', reference),
     }
   } catch (error) {
     if (!isolate.isDisposed) isolate.dispose()
@@ -150,8 +138,8 @@ function measure(room: Room, mayCollect: boolean): number {
 
 function answer({ kind, cell, amount, text }: Packet): Answer {
   if (kind === requestKind.boot) {
-    const { script, warmUp } = JSON.parse(text) as Boot
-    const made: unknown = ivm.Isolate.createSnapshot([{ code: script }], warmUp)
+    // Under this name stacks have the host's own part.
+    const made: unknown = ivm.Isolate.createSnapshot([{ code: text, filename: 'svc-host/' }])
     snapshot = made as ivm.ExternalCopy<ArrayBuffer>
     return [verdict.done, '']
   }

@@ -9,7 +9,7 @@ import { z } from 'zod'
 import { createPacketReader, encodePacket, type Packet, parseStrict } from '../../sdk/realm/packets.ts'
 import { messageOf } from '../errors.ts'
 import { jailed } from './jail.ts'
-import { readBoot } from './modules.ts'
+import { readBundle } from './modules.ts'
 import { requestKind, verdict, waitedMsOf } from './requests.ts'
 
 const verdicts: readonly number[] = Object.values(verdict)
@@ -212,7 +212,7 @@ export async function startSandbox(start: StartProcess, label: string, log: Log)
   heart.unref()
 
   try {
-    await request(requestKind.boot, 0, JSON.stringify(await readBoot()), bootLimitMs)
+    await request(requestKind.boot, 0, (await readBundle()).script, bootLimitMs)
     inner = await innermost(child.pid)
   } catch (error) {
     finish(messageOf(error))

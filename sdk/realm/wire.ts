@@ -71,15 +71,19 @@ export const answerTo = (name: string, fn: Fn): void => {
 const placeOf = (frame: string): string | undefined =>
   /^ +at (?:.* \(|async )?(.+?):\d+:\d+\)?$/.exec(frame)?.[1]
 
-/** Where the host's own part lies, as stacks have it. */
-const ownPlace = placeOf(String(new Error().stack).split('\n')[1]!)?.replace(/realm\/wire\.[jt]s$/, '')
+/** Where the host's own part lies, as stacks have it; while a snapshot is made there are none. */
+const ownPlace = (): string | undefined =>
+  placeOf(String(new Error().stack).split('\n')[1] ?? '')?.replace(/realm\/wire\.[jt]s$/, '')
 
 /** A stack without the frames that tell an author nothing. */
-const authored = (stack: string): string =>
-  stack
+const authored = (stack: string): string => {
+  const own = ownPlace()
+  const isOwn = (frame: string): boolean => own !== undefined && placeOf(frame)?.startsWith(own) === true
+  return stack
     .split('\n')
-    .filter(frame => ownPlace === undefined || !placeOf(frame)?.startsWith(ownPlace))
+    .filter(frame => !isOwn(frame))
     .join('\n')
+}
 
 const faultOf = (error: unknown): Fault => {
   try {

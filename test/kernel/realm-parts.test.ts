@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import * as zod from 'zod'
 import { z } from 'zod'
 import { createFlow } from '../../kernel/realms/flow.ts'
-import { readBoot } from '../../kernel/realms/modules.ts'
+import { readBundle } from '../../kernel/realms/modules.ts'
 import { type History, judge } from '../../kernel/realms/policy.ts'
 import { isStarved, waitedMsOf } from '../../kernel/realms/requests.ts'
 import { revive, reviveText } from '../../kernel/realms/schemas.ts'
@@ -163,10 +163,9 @@ test('a flow lets so many through in a second, and tells of the rest', async () 
 })
 
 test('zod in an isolate has all that it has outside, but for what is left out by intent', async () => {
-  const { script, warmUp } = await readBoot()
+  const { script } = await readBundle()
   const context = createContext({})
   runInContext(script, context)
-  runInContext(warmUp, context)
   const inner = runInContext('svcHostZod', context)
   const kinds = (all: object): string[] => Object.entries(all).map(([name, it]) => `${name} ${typeof it}`)
   const missing = (outer: object, inside: object): string[] => {
