@@ -26,7 +26,7 @@ const group = (name: string, include: string[], extra: object = {}) => ({
 
 // These start hosts, X servers and encoders. Those that measure time would starve each other side by side; the others wait
 // for most of theirs.
-const together = ['test/e2e/{browser,ends,hostile,mdns,pairing,toggle}.test.ts', 'test/chaos/**/*.test.ts']
+const together = ['test/e2e/{browser,ends,hostile,pairing,toggle}.test.ts', 'test/chaos/**/*.test.ts']
 const alone = ['test/e2e/**/*.test.ts', 'test/conformance/**/*.test.ts']
 const patient = { testTimeout: 120_000, hookTimeout: 120_000 }
 

@@ -1,6 +1,6 @@
 // Files in the config folder: written whole or not at all, and read as far as they make sense.
-import { copyFile, mkdir, open, readFile, rename } from 'node:fs/promises'
-import { basename, dirname } from 'node:path'
+import { copyFile, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import type { DocumentFile } from 'svc-host/sdk'
 import writeFileAtomic from 'write-file-atomic'
 import type { z } from 'zod'
@@ -12,6 +12,13 @@ export async function writeDurably(path: string, content: string, mode = 0o600):
   await writeFileAtomic(path, content, { mode, fsync: true })
   const folder = await open(dirname(path))
   await folder.sync().finally(() => folder.close())
+}
+
+/** Removes what a crash in the middle of a write has left beside the file. */
+async function dropDrafts(path: string): Promise<void> {
+  const draft = new RegExp(`^${RegExp.escape(basename(path))}\\.\\d+$`)
+  for (const name of await readdir(dirname(path)).catch(() => []))
+    if (draft.test(name)) await rm(join(dirname(path), name), { force: true })
 }
 
 /** The text of a file; undefined: it is not there. */
@@ -84,6 +91,7 @@ export async function openDocument<S extends z.ZodType>(
   const name = basename(path)
   let value: z.output<S> = schema.parse({})
   let unknown: Record<string, unknown> = {}
+  await dropDrafts(path)
   const text = await readIfThere(path)
   let exists = text !== undefined
   if (text !== undefined) {

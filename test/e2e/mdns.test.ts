@@ -25,8 +25,11 @@ const start = (space: string, env: NodeJS.ProcessEnv, ...command: string[]): Chi
 }
 const end = async (child: ChildProcess): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return
+  const exited = once(child, 'exit')
   child.kill()
-  await once(child, 'exit')
+  const slow = setTimeout(() => child.kill('SIGKILL'), 10_000)
+  await exited
+  clearTimeout(slow)
 }
 
 const bus = join(folder, 'bus')

@@ -1,6 +1,6 @@
 // Settings files: whole or not at all on disk, read as far as they make sense, nothing thrown away.
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
@@ -30,6 +30,15 @@ test('a missing file reads as defaults, and a write makes it owner-only', async 
   await file.write({ ...file.value, mode: 'manual' })
   expect([file.exists, file.value.mode, stored().mode]).toEqual([true, 'manual', 'manual'])
   expect(statSync(path).mode & 0o777).toBe(0o600)
+})
+
+test('what a crash in the middle of a write has left goes, and nothing else beside the file', async () => {
+  const { path, file, names } = await open('{"mode":"manual"}')
+  expect(file.value.mode).toBe('manual')
+  const beside = ['.1234567', '.1234567x', '.broken-2026', 'x.12'].map(end => `${path}${end}`)
+  for (const each of beside) writeFileSync(each, 'x')
+  await openDocument(path, Settings, () => {})
+  expect(names()).toEqual(['settings.json', ...beside.slice(1).map(each => basename(each))].sort())
 })
 
 test('a broken file is kept aside, warned of, and read as defaults', async () => {
