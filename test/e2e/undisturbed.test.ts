@@ -215,49 +215,61 @@ test('every other extension off and on, 2,000 requests and 32 readers of events:
   }
 })
 
-test('packages installed, updated, taken back and removed: no frame is later for it', async () => {
-  const pages = Object.fromEntries(
-    Array.from({ length: 40 }, (_, i) => [`page-${i}.txt`, `${i} `.repeat(50_000)]),
-  )
-  // In the host's own process, where it would hold up most.
-  const pack = (version: string): Promise<string> => {
-    const made = writePackage(folder, 'tiny', { version, realm: 'kernel', importsSdk: true, files: pages })
-    return packFolder(made, join(folder, `${version}.tgz`))
-  }
-  const specs = [await pack('1.0.0'), await pack('2.0.0')].map(file => ({
-    spec: `file:${file}`,
-    accept_unverified: true,
-    trust: true,
-  }))
-  const pkg = { pkg: 'svc-plugin-tiny' }
-  const operate = async (path: string, body: object): Promise<void> => {
-    const { job } = (await host.api('POST', `/store/${path}`, body)).body
-    const ended = async () => {
-      const { state, error } = (await host.api('GET', `/store/jobs/${job}`)).body
-      return state === 'running' ? false : `${state} ${error ?? ''}`
+test.each([
+  // In the host's own process, where it would hold up most, and where strangers are.
+  'kernel',
+  'isolate',
+] as const)(
+  'packages for the realm %s installed, updated, taken back and removed: no frame is later for it',
+  async realm => {
+    const pages = Object.fromEntries(
+      Array.from({ length: 40 }, (_, i) => [`page-${i}.txt`, `${i} `.repeat(50_000)]),
+    )
+    const pack = (version: string): Promise<string> => {
+      const made = writePackage(join(folder, realm), 'tiny', {
+        version,
+        realm,
+        importsSdk: true,
+        files: pages,
+      })
+      return packFolder(made, join(folder, realm, `${version}.tgz`))
     }
-    expect(await until('the operation', ended)).toBe('done ')
-  }
-  const [quiet, busy]: Window[][] = [[], []]
-  for (let round = 0; round < 5; round++) {
-    const begunUs = nowUs()
-    await sleep(700)
-    const workUs = nowUs()
-    await operate('install', specs[0]!)
-    await operate('install', specs[1]!)
-    await operate('rollback', pkg)
-    await operate('uninstall', pkg)
-    const endUs = nowUs()
-    await settle()
-    quiet!.push(look(begunUs, workUs))
-    busy!.push(look(workUs, endUs))
-  }
-  const [was, is] = [typical(quiet!), typical(busy!)]
-  const figures = JSON.stringify({ was, is, quiet, busy })
-  expect(is.worstGapUs, figures).toBeLessThan(was.worstGapUs + frameUs)
-  expect(is.latencyUs, figures).toBeLessThan(was.latencyUs + frameUs)
-  expect(is.perSecond, figures).toBeGreaterThan(was.perSecond * 0.85)
-})
+    const specs = [await pack('1.0.0'), await pack('2.0.0')].map(file => ({
+      spec: `file:${file}`,
+      accept_unverified: true,
+      trust: true,
+      grant: 'all',
+    }))
+    const pkg = { pkg: 'svc-plugin-tiny' }
+    const operate = async (path: string, body: object): Promise<void> => {
+      const { job } = (await host.api('POST', `/store/${path}`, body)).body
+      const ended = async () => {
+        const { state, error } = (await host.api('GET', `/store/jobs/${job}`)).body
+        return state === 'running' ? false : `${state} ${error ?? ''}`
+      }
+      expect(await until('the operation', ended)).toBe('done ')
+    }
+    const [quiet, busy]: Window[][] = [[], []]
+    for (let round = 0; round < 5; round++) {
+      const begunUs = nowUs()
+      await sleep(700)
+      const workUs = nowUs()
+      await operate('install', specs[0]!)
+      await operate('install', specs[1]!)
+      await operate('rollback', pkg)
+      await operate('uninstall', pkg)
+      const endUs = nowUs()
+      await settle()
+      quiet!.push(look(begunUs, workUs))
+      busy!.push(look(workUs, endUs))
+    }
+    const [was, is] = [typical(quiet!), typical(busy!)]
+    const figures = JSON.stringify({ was, is, quiet, busy })
+    expect(is.worstGapUs, figures).toBeLessThan(was.worstGapUs + frameUs)
+    expect(is.latencyUs, figures).toBeLessThan(was.latencyUs + frameUs)
+    expect(is.perSecond, figures).toBeGreaterThan(was.perSecond * 0.85)
+  },
+)
 
 test('an event loop that is held up for 200 ms again and again holds up no frame', async () => {
   process.kill(host.pid, 'SIGUSR1')
