@@ -17,27 +17,33 @@ interface Entry {
 /** Values by name, so many for each owner and in all; who comes beyond that takes the oldest one's place. */
 function createShelf(perOwner: number, limit: number) {
   const entries = new Map<string, Entry>()
-  const oldestOf = (owner: string): string | undefined => {
-    const own = [...entries].filter(([, entry]) => entry.owner === owner)
-    return own.length >= perOwner ? own[0]![0] : undefined
+  const owned = new Map<string, Set<string>>()
+  const take = (name: string): void => {
+    const { owner } = entries.get(name) ?? {}
+    if (owner === undefined) return
+    entries.delete(name)
+    const own = owned.get(owner)!
+    own.delete(name)
+    if (own.size === 0) owned.delete(owner)
+  }
+  const dropOldest = (names: ReadonlyMap<string, unknown> | ReadonlySet<string>, most: number): void => {
+    if (names.size >= most) take(names.keys().next().value!)
   }
   return {
+    take,
     put(name: string, owner: string, endMs: number, nowMs: number): void {
       for (const [key, entry] of entries) {
         if (entry.endMs > nowMs) break
-        entries.delete(key)
+        take(key)
       }
-      const first = entries.size >= limit ? entries.keys().next().value : undefined
-      const leaving = oldestOf(owner) ?? first
-      if (leaving !== undefined) entries.delete(leaving)
+      dropOldest(owned.get(owner) ?? new Set(), perOwner)
+      dropOldest(entries, limit)
       entries.set(name, { owner, endMs })
+      owned.set(owner, (owned.get(owner) ?? new Set()).add(name))
     },
     get(name: string, nowMs: number): string | undefined {
       const entry = entries.get(name)
       return entry && entry.endMs > nowMs ? entry.owner : undefined
-    },
-    take(name: string): void {
-      entries.delete(name)
     },
   }
 }

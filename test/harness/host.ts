@@ -7,8 +7,8 @@ import { request } from 'node:https'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { until as untilSoon } from 'svc-host/testing'
 
 export const root = join(dirname(fileURLToPath(import.meta.url)), '../..')
 export const nodeFlags = ['--conditions=svc-source', '--disable-warning=ExperimentalWarning']
@@ -43,21 +43,8 @@ export async function freePort(): Promise<number> {
   throw new Error('no port is free for both TCP and UDP')
 }
 
-/** Waits until `check` gives something other than undefined or false. */
-export async function until<T>(
-  what: string,
-  check: () => T | Promise<T>,
-  limitMs = 15_000,
-): Promise<Exclude<T, undefined | false | null>> {
-  const end = Date.now() + limitMs
-  for (;;) {
-    const value = await check()
-    if (value !== undefined && value !== false && value !== null)
-      return value as Exclude<T, undefined | false | null>
-    if (Date.now() > end) throw new Error(`waited ${limitMs} ms in vain for ${what}`)
-    await sleep(25)
-  }
-}
+/** As the testing library's, for what takes a whole host, X servers and encoders. */
+export const until: typeof untilSoon = (what, check, limitMs = 15_000) => untilSoon(what, check, limitMs)
 
 export interface HostProcess {
   readonly child: ChildProcess
